@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The schedulers themselves, one file or folder each, and the registry that finds them by name.
+//!
+//! Policies hold no clock, no I/O and no floats; they never call their host and never see `kcore`.
+#![no_std]
+#![forbid(unsafe_code)]
+#![deny(clippy::float_arithmetic)]
+
+extern crate alloc;
+
+mod fifo;
+mod lists;
+mod registry;
+mod rr;
+
+pub use fifo::{Fifo, FifoTunables};
+pub use registry::{NAMES, infos, with_policy};
+pub use rr::{Rr, RrTunables};

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! All policies by name. A new policy is one line in the list below.
+
+use schedlab_policy_api::{PolicyDef, PolicyInfo, PolicyVisitor};
+
+macro_rules! registry {
+    ($($name:literal => $policy:ty),+ $(,)?) => {
+        /// Names of all policies in alphabetical order.
+        pub const NAMES: &[&str] = &[$($name),+];
+
+        /// What every policy says about itself, in the order of [`NAMES`].
+        pub fn infos() -> impl Iterator<Item = &'static PolicyInfo> {
+            [$(&<$policy as PolicyDef>::INFO),+].into_iter()
+        }
+
+        /// Calls `visitor` with the policy called `name`; `None` if there is none.
+        pub fn with_policy<V: PolicyVisitor>(name: &str, visitor: V) -> Option<V::Out> {
+            match name {
+                $($name => Some(visitor.visit::<$policy>()),)+
+                _ => None,
+            }
+        }
+    };
+}
+
+registry! {
+    "fifo" => crate::Fifo,
+    "rr" => crate::Rr,
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Round robin: `fifo` with a timeslice, counted in whole ticks.
+//!
+//! Classes, nice and priorities are ignored. The slice is the real-time classes' of Linux.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use schedlab_policy_api::{
+    Build, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev, TickPhase,
+    Timekeeping, TimerBase, Tunables, Variant, View, Wake,
+};
+use schedlab_units::{CpuId, Hz, TaskId};
+
+use crate::lists::Lists;
+
+schedlab_policy_api::tunables! {
+    /// Knobs of [`Rr`].
+    pub struct RrTunables {
+        /// Time a task may run before the next one's turn; rounded up to whole ticks.
+        slice: ns = 100_000_000 => 100_000..=10_000_000_000, "v6.12 rt.h RR_TIMESLICE";
+    }
+}
+
+/// One list of waiting tasks per CPU; a task runs for a slice, then goes to the end.
+pub struct Rr {
+    lists: Lists,
+    slice_ticks: u32,
+    /// Ticks left to the current task, per CPU.
+    left: Vec<u32>,
+}
+
+impl PolicyDef for Rr {
+    type Tunables = RrTunables;
+    const INFO: PolicyInfo = PolicyInfo {
+        name: "rr",
+        about: "round robin with a fixed timeslice (for tests and teaching)",
+        variants: &[Variant { name: "", about: "the only one", set: &[] }],
+        tunables: RrTunables::SPECS,
+        time: Timekeeping {
+            hz: Hz::new(1000),
+            phase: TickPhase::Aligned,
+            timers: TimerBase::HighRes,
+        },
+        work_conserving: None,
+    };
+    fn build(tunables: &RrTunables, build: Build<'_>) -> Self {
+        let ticks = tunables.slice.as_ns().div_ceil(build.hz.tick().as_ns());
+        let slice_ticks = u32::try_from(ticks).expect("10 s at 100 kHz fit 32 bits");
+        Self {
+            lists: Lists::new(build),
+            slice_ticks,
+            left: build.topo.cpus().map(|_| slice_ticks).collect(),
+        }
+    }
+}
+
+impl Policy for Rr {
+    fn enqueue(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, _: Enqueue) {
+        self.lists.enqueue(cx, cpu, task);
+    }
+    fn dequeue(&mut self, _: &mut Ctx<'_>, cpu: CpuId, task: TaskId, _: Dequeue) {
+        self.lists.remove(cpu, task);
+    }
+    fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
+        let next = self.lists.keep_or_first(cx, cpu);
+        if next == cx.curr(cpu) && self.left[cpu.index()] == 0 {
+            self.left[cpu.index()] = self.slice_ticks;
+        }
+        next
+    }
+    fn set_next(&mut self, _: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        self.lists.remove(cpu, task);
+        self.left[cpu.index()] = self.slice_ticks;
+    }
+    fn put_prev(&mut self, _: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: PutPrev) {
+        self.lists.put_prev(cpu, task, why);
+    }
+    fn select_cpu(&mut self, cx: &mut Ctx<'_>, task: TaskId, _: Wake) -> CpuId {
+        self.lists.idle_or_shortest(cx, task)
+    }
+    fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
+        if cx.curr(cpu).is_none() {
+            return;
+        }
+        let left = &mut self.left[cpu.index()];
+        *left = left.saturating_sub(1);
+        if *left == 0 && self.lists.give_way(cpu) {
+            cx.resched(cpu);
+        }
+    }
+    fn yield_task(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, _: TaskId) {
+        if self.lists.give_way(cpu) {
+            cx.resched(cpu);
+        }
+    }
+    fn balance(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
+        self.lists.pull(cx, cpu);
+    }
+    fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
+        let cpu = view.tasks.cpu(task);
+        if view.curr[cpu.index()] == Some(task) {
+            out.push(("ticks_left", i64::from(self.left[cpu.index()])));
+        }
+        out.push(("waiting", self.lists.waiting(cpu) as i64));
+    }
+    fn invariants(&self, view: &View<'_>) -> Result<(), String> {
+        self.lists.check(view)
+    }
+}
