@@ -134,6 +134,18 @@ pub enum RecordEvent {
     },
 }
 
+/// Whether the context of a record was the thread itself or an interrupt on top of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RecordContext {
+    /// The trace does not say, or says only "soft interrupt", which may be the thread's own work.
+    #[default]
+    Unknown,
+    /// The thread itself.
+    Task,
+    /// A hardware interrupt: the thread had nothing to do with what happened.
+    Interrupt,
+}
+
 /// One line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRecord {
@@ -145,6 +157,8 @@ pub struct TraceRecord {
     pub pid: Pid,
     /// The context's name.
     pub comm: CommId,
+    /// Whether an interrupt had taken over that context.
+    pub context: RecordContext,
     /// What.
     pub event: RecordEvent,
 }
@@ -158,4 +172,6 @@ pub struct Recording {
     pub records: Vec<TraceRecord>,
     /// Number of CPUs: one more than the highest seen.
     pub n_cpus: u32,
+    /// Thread and process (`tgid`) of every thread whose process the trace tells, by thread.
+    pub tgids: Vec<(Pid, Pid)>,
 }
