@@ -30,9 +30,7 @@ pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};
 pub use fingerprint::Fingerprint;
 pub use policy::{Change, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake};
-pub use record::{
-    CommId, Pid, RecordContext, RecordEvent, RecordedState, Recording, TraceRecord,
-};
+pub use record::{CommId, Pid, RecordContext, RecordEvent, RecordedState, Recording, TraceRecord};
 pub use tasks::{Mm, SchedClass, Task, TaskState, TaskTable, Tgid};
 pub use topology::{Distance, Topology, TopologyError};
 pub use tunables::{Tunable, TunableError, TunableUnit, TunableValue, Tunables};
