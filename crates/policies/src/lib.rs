@@ -9,10 +9,12 @@
 extern crate alloc;
 
 mod fifo;
+mod goodness;
 mod lists;
 mod registry;
 mod rr;
 
 pub use fifo::{Fifo, FifoTunables};
+pub use goodness::{Goodness, GoodnessTunables};
 pub use registry::{NAMES, infos, with_policy};
 pub use rr::{Rr, RrTunables};

@@ -25,5 +25,6 @@ macro_rules! registry {
 
 registry! {
     "fifo" => crate::Fifo,
+    "goodness" => crate::Goodness,
     "rr" => crate::Rr,
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! How a policy declares itself to the registry.
 
-use schedlab_units::Hz;
+use schedlab_units::{Hz, Nanos};
 
-use crate::{Policy, Topology, Tunable, TunableValue};
+use crate::{Policy, SchedClass, Topology, Tunable, TunableValue};
 
 /// A named preset of a policy's tunables.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +34,33 @@ pub enum TimerBase {
     Jiffies,
     /// At the requested nanosecond, on the CPU that armed the timer.
     HighRes,
+}
+
+impl TimerBase {
+    /// Jiffies that a sleep of `span` takes under [`TimerBase::Jiffies`]: it ends in the global
+    /// timer interrupt that many after the last one; 0 = in the next.
+    ///
+    /// ⌈span · HZ / 10⁹⌉ + 1 for any span but zero: the current jiffy has begun already, so a whole
+    /// one is added. Bound: 2^64 ns at 100 kHz are below 2^51 jiffies.
+    ///
+    /// Source: 2.4.5 `timer.c` `sys_nanosleep`; spec linux-2.4-goodness §4.14.
+    pub fn sleep_jiffies(span: Nanos, hz: Hz) -> u64 {
+        if span.is_zero() {
+            return 0;
+        }
+        let jiffies = (u128::from(span.as_ns()) * u128::from(hz.get())).div_ceil(1_000_000_000);
+        jiffies as u64 + 1
+    }
+
+    /// How long a task of `class` that asks to sleep for `span` busy-waits instead under
+    /// [`TimerBase::Jiffies`]: FIFO and RR tasks do so up to 2 ms, in whole microseconds. None = it
+    /// sleeps.
+    ///
+    /// Source: 2.4.5 `timer.c` `sys_nanosleep`; spec linux-2.4-goodness §4.14.
+    pub fn busy_wait(class: SchedClass, span: Nanos) -> Option<Nanos> {
+        (class.is_rt() && span <= Nanos::from_ms(2))
+            .then(|| Nanos::from_us(span.as_ns().div_ceil(1_000)))
+    }
 }
 
 /// Time keeping of the kernel that a policy comes from.
@@ -92,4 +119,37 @@ pub trait PolicyVisitor {
     type Out;
     /// Called with the policy's type.
     fn visit<P: PolicyDef>(self) -> Self::Out;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows L1 to L6 of spec linux-2.4-goodness §9, HZ 100.
+    #[test]
+    fn vectors_sleep_jiffies() {
+        let rows = [(1, 2), (2_000_000, 2), (10_000_000, 2), (11_000_000, 3), (1_000_000_000, 101)];
+        for (ns, jiffies) in rows {
+            let span = Nanos::from_ns(ns);
+            assert_eq!(TimerBase::sleep_jiffies(span, Hz::new(100)), jiffies, "{span}");
+            assert_eq!(TimerBase::busy_wait(SchedClass::Normal, span), None, "{span}");
+        }
+        assert_eq!(TimerBase::sleep_jiffies(Nanos::ZERO, Hz::new(100)), 0);
+        assert_eq!(TimerBase::sleep_jiffies(Nanos::MAX, Hz::new(100_000)), 1_844_674_407_370_957);
+    }
+
+    /// Rows L7 and L8, and where the rule ends.
+    #[test]
+    fn vectors_busy_wait() {
+        for (class, ns, us) in [
+            (SchedClass::Fifo, 2_000_000, Some(2_000)),
+            (SchedClass::Fifo, 1_500, Some(2)),
+            (SchedClass::Rr, 1, Some(1)),
+            (SchedClass::Rr, 2_000_001, None),
+            (SchedClass::Fifo, 0, Some(0)),
+        ] {
+            let expected = us.map(Nanos::from_us);
+            assert_eq!(TimerBase::busy_wait(class, Nanos::from_ns(ns)), expected, "{ns} ns");
+        }
+    }
 }

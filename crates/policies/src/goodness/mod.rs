@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The scheduler of Linux 2.4: one list, one lock, and a score called goodness.
+//!
+//! Spec: linux-2.4-goodness.md. A running task stays on the list; FIFO and RR are part of the
+//! score. The multi-queue scheduler of 2001 (`mq`) is another policy.
+
+mod counter;
+mod policy;
+mod resched_idle;
+mod run_list;
+mod schedule;
+mod tunables;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use policy::Goodness;
+pub use tunables::GoodnessTunables;

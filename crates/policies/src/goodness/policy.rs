@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The policy's state and its hooks.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use schedlab_policy_api::{
+    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
+    PutPrev, SchedClass, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+};
+use schedlab_units::{CpuId, CpuSet, Hz, TaskId};
+
+use super::counter;
+use super::resched_idle::{Cpus, Target};
+use super::run_list::RunList;
+use super::tunables::{AddAt, GoodnessTunables, Knobs, VARIANTS};
+use super::value::TaskValue;
+
+/// The Linux 2.4 scheduler: one list of runnable tasks, one lock, a scan at every choice.
+///
+/// FIFO and RR are part of the score; NORMAL, BATCH, IDLE and ISO are all SCHED_OTHER, since 2.4
+/// has no other class. A task that starts the workload owns one quantum of its nice value.
+pub struct Goodness {
+    pub(super) knobs: Knobs,
+    /// Indexed by task id.
+    pub(super) tasks: Vec<TaskValue>,
+    pub(super) list: RunList,
+    pub(super) cpus: Cpus,
+    /// CPUs that found nothing and will ask once more after `balance`.
+    pub(super) barren: CpuSet,
+    pub(super) stats: Stats,
+}
+
+/// Totals since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stats {
+    /// Recharges of all counters.
+    pub(super) epochs: i64,
+    /// Decisions to disturb a CPU that runs a worse task.
+    pub(super) preempt_decisions: i64,
+    /// Decisions to disturb an idle CPU.
+    pub(super) idle_kicks: i64,
+    /// Displaced tasks offered to the other CPUs.
+    pub(super) offers: i64,
+}
+
+impl PolicyDef for Goodness {
+    type Tunables = GoodnessTunables;
+    const INFO: PolicyInfo = PolicyInfo {
+        name: "goodness",
+        about: "Linux 2.4: one global list scanned for the best goodness, epochs of ticks",
+        variants: VARIANTS,
+        tunables: GoodnessTunables::SPECS,
+        time: Timekeeping {
+            hz: Hz::new(100),
+            phase: TickPhase::Skewed,
+            timers: TimerBase::Jiffies,
+        },
+        // A synchronous wake-up tells nobody (spec §4.6), and several wake-ups in a row may all
+        // choose the same idle CPU (Q12).
+        work_conserving: None,
+    };
+    fn build(tunables: &GoodnessTunables, build: Build<'_>) -> Self {
+        let n_cpus = build.topo.n_cpus();
+        let knobs = Knobs::new(tunables, n_cpus, build.hz);
+        Self {
+            cpus: Cpus::new(n_cpus, knobs.pcp),
+            knobs,
+            tasks: Vec::with_capacity(build.n_tasks),
+            list: RunList::new(build.n_tasks),
+            barren: CpuSet::EMPTY,
+            stats: Stats::default(),
+        }
+    }
+}
+
+impl Goodness {
+    /// Gives `task` so many ticks in the present epoch, for vectors and imported states.
+    ///
+    /// # Panics
+    /// When the task was never forked, or `ticks` is above what a task can own at this HZ.
+    pub fn set_counter(&mut self, task: TaskId, ticks: u32) {
+        let bound = counter::counter_bound(self.knobs.hz);
+        let counter = i32::try_from(ticks).unwrap_or(i32::MAX);
+        assert!(counter <= bound, "a task owns at most {bound} ticks, not {ticks}");
+        self.tasks[task.index()].counter = counter;
+        self.refresh(task);
+    }
+
+    /// Brings what is kept of `task` elsewhere up to date after a change of its value.
+    #[inline]
+    pub(super) fn refresh(&mut self, task: TaskId) {
+        let value = &self.tasks[task.index()];
+        if value.current {
+            let (cpu, pcp) = (value.processor, self.knobs.pcp);
+            let goodness = value.entry().goodness(cpu, self.cpus.active_mm(cpu), pcp);
+            self.cpus.set_curr_goodness(cpu, goodness);
+        } else if self.list.contains(task) {
+            self.list.set(task, value.list_entry());
+        }
+    }
+
+    /// Tells a CPU about `p` if one should know.
+    ///
+    /// A CPU that already has `need_resched` set is not interrupted again.
+    ///
+    /// Source: 2.4.5 `sched.c` `reschedule_idle`; spec §4.4, §4.5.
+    fn reschedule_idle(&mut self, cx: &mut Ctx<'_>, p: TaskId) {
+        let allowed = &cx.tasks.get(p).affinity;
+        match self.cpus.find_target(&self.tasks[p.index()], allowed, &self.knobs) {
+            Target::None => {}
+            Target::Idle(cpu) => {
+                self.stats.idle_kicks += 1;
+                if self.knobs.idle_poll { cx.resched_polling(cpu) } else { cx.resched(cpu) }
+            }
+            Target::Preempt(cpu) => {
+                self.stats.preempt_decisions += 1;
+                cx.resched(cpu);
+            }
+        }
+    }
+
+    /// Step S1 of `schedule`: a new slice for an RR task that has used its own up, and to the tail.
+    pub(super) fn refill_exhausted_rr(&mut self, task: TaskId) {
+        let value = &mut self.tasks[task.index()];
+        if value.is_exhausted_rr() {
+            value.counter = value.quantum;
+            self.move_last(task);
+            self.refresh(task);
+        }
+    }
+
+    fn move_last(&mut self, task: TaskId) {
+        self.list.remove(task);
+        self.list.add_last(task, self.tasks[task.index()].list_entry());
+    }
+
+    fn move_first(&mut self, task: TaskId) {
+        self.list.remove(task);
+        self.list.add_first(task, self.tasks[task.index()].list_entry());
+    }
+}
+
+impl Policy for Goodness {
+    fn enqueue(&mut self, cx: &mut Ctx<'_>, _: CpuId, task: TaskId, why: Enqueue) {
+        assert!(
+            matches!(why, Enqueue::New | Enqueue::Wakeup),
+            "task {task} cannot leave the one list there is ({why:?})"
+        );
+        let value = &mut self.tasks[task.index()];
+        value.processor = cx.tasks.cpu(task);
+        let entry = value.list_entry();
+        let tail = match self.knobs.add_at {
+            AddAt::Head => false,
+            AddAt::Tail => true,
+            AddAt::TailIfRt => value.is_rt(),
+        };
+        if tail { self.list.add_last(task, entry) } else { self.list.add_first(task, entry) }
+    }
+
+    fn dequeue(&mut self, _: &mut Ctx<'_>, _: CpuId, task: TaskId, why: Dequeue) {
+        assert!(
+            matches!(why, Dequeue::Sleep | Dequeue::Exit),
+            "task {task} cannot leave the one list there is ({why:?})"
+        );
+        self.refill_exhausted_rr(task);
+        self.list.remove(task);
+    }
+
+    fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
+        // Nothing can have arrived between the two halves of one `schedule`.
+        if self.barren.remove(cpu) {
+            return None;
+        }
+        self.schedule(cx, cpu)
+    }
+
+    fn balance(&mut self, _: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
+        self.barren.insert(cpu);
+    }
+
+    fn set_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        let value = &mut self.tasks[task.index()];
+        value.processor = cpu;
+        value.has_cpu = true;
+        self.list.set(task, value.list_entry());
+        value.current = true;
+        if let Some(mm) = value.own_mm {
+            self.cpus.load_mm(cpu, mm);
+        }
+        if core::mem::take(&mut value.need_resched) {
+            cx.resched(cpu);
+        }
+        self.cpus.leave_idle(cpu, cx.now);
+        self.refresh(task);
+    }
+
+    fn put_prev(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, _: PutPrev) {
+        self.tasks[task.index()].current = false;
+        self.cpus.enter_idle(cpu, cx.now);
+    }
+
+    /// Source: 2.4.5 `sched.c` `__schedule_tail`; spec §4.8.
+    fn finish_task_switch(&mut self, cx: &mut Ctx<'_>, _: CpuId, prev: Option<TaskId>) {
+        let Some(prev) = prev else { return };
+        let value = &mut self.tasks[prev.index()];
+        let yielded = core::mem::take(&mut value.yielded);
+        value.has_cpu = false;
+        self.refresh(prev);
+        let displaced = cx.tasks.get(prev).state == TaskState::Runnable;
+        if self.knobs.smp && displaced && !yielded {
+            self.stats.offers += 1;
+            cx.lock_section();
+            self.reschedule_idle(cx, prev);
+        }
+    }
+
+    /// Source: 2.4.5 `sched.c` `try_to_wake_up`; spec §4.6.
+    fn wakeup_preempt(&mut self, cx: &mut Ctx<'_>, _: CpuId, woken: TaskId, wake: Wake) {
+        let sync = matches!(wake, Wake::Wakeup { sync: true, .. });
+        if !sync || !cx.tasks.get(woken).affinity.contains(cx.this_cpu) {
+            self.reschedule_idle(cx, woken);
+        }
+    }
+
+    /// Source: 2.4.5 `timer.c` `update_process_times`; spec §4.9.
+    fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
+        let Some(curr) = cx.curr(cpu) else { return };
+        let value = &mut self.tasks[curr.index()];
+        value.counter -= 1;
+        if value.counter <= 0 {
+            value.counter = 0;
+            if self.knobs.fifo_tick_resched || !value.is_fifo() {
+                cx.resched(cpu);
+            }
+        }
+        self.refresh(curr);
+    }
+
+    /// Source: 2.4.5 `sched.c` `sys_sched_yield`; spec §4.12.
+    fn yield_task(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, curr: TaskId) {
+        if self.list.len() == self.cpus.n_busy() {
+            return;
+        }
+        let value = &mut self.tasks[curr.index()];
+        value.yielded |= !value.is_rt();
+        self.refresh(curr);
+        cx.resched(cpu);
+        if self.knobs.yield_tail {
+            self.move_last(curr);
+        }
+    }
+
+    /// Source: 2.4.5 `fork.c` `do_fork`; spec §4.10.
+    fn task_fork(&mut self, cx: &mut Ctx<'_>, child: TaskId, parent: Option<TaskId>) {
+        let (hz, rt_scale) = (self.knobs.hz, self.knobs.rt_scale);
+        let mut value = TaskValue::new(cx.tasks.get(child), 0, hz, rt_scale);
+        value.counter = value.quantum;
+        if let Some(parent) = parent {
+            let from = &mut self.tasks[parent.index()];
+            value.yielded = from.yielded && !value.is_rt();
+            value.need_resched = from.current && cx.need_resched(from.processor);
+            let split = counter::fork(self.knobs.fork_split, from.counter);
+            value.counter = split.child;
+            from.counter = split.parent;
+            if from.counter == 0 && from.current {
+                cx.resched(from.processor);
+            }
+            self.refresh(parent);
+        }
+        if child.index() < self.tasks.len() {
+            self.tasks[child.index()] = value;
+        } else {
+            assert!(child.index() == self.tasks.len(), "task ids are dense, {child} is not");
+            self.tasks.push(value);
+        }
+    }
+
+    /// Source: 2.4.5 `exit.c` `release_task`; spec §4.11.
+    fn task_exit(&mut self, _: &mut Ctx<'_>, task: TaskId, parent: Option<TaskId>) {
+        if let Some(parent) = parent {
+            let child = self.tasks[task.index()].counter;
+            let value = &mut self.tasks[parent.index()];
+            value.counter = counter::reap(value.counter, child, self.knobs.hz);
+            self.refresh(parent);
+        }
+    }
+
+    /// Source: 2.4.5 `sched.c` `setscheduler`, `sys_nice`, `exec.c` `exec_mmap`; spec §4.13.
+    fn task_changed(&mut self, cx: &mut Ctx<'_>, task: TaskId, what: Change) {
+        let value = &mut self.tasks[task.index()];
+        value.copy_facts(cx.tasks.get(task), self.knobs.hz, self.knobs.rt_scale);
+        if what == Change::Exec
+            && value.current
+            && let Some(mm) = value.own_mm
+        {
+            self.cpus.load_mm(value.processor, mm);
+        }
+        if what == Change::Class {
+            value.yielded = false;
+            if self.knobs.class_moves_first && self.list.contains(task) {
+                self.move_first(task);
+            }
+            cx.resched(cx.this_cpu);
+        }
+        self.refresh(task);
+    }
+
+    fn requeues_on_change(&self, _: Change) -> bool {
+        false
+    }
+
+    fn locking(&self) -> Locking {
+        Locking::Global
+    }
+
+    /// `counter` in ticks, `goodness` on its CPU with what is loaded there, `position` on the list
+    /// with the head at 0 (−1 = not on the list), `yielded`.
+    fn inspect(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
+        let value = &self.tasks[task.index()];
+        let active = self.cpus.active_mm(value.processor);
+        let goodness = value.entry().goodness(value.processor, active, self.knobs.pcp);
+        let position = self.list.iter().position(|(t, _)| t == task);
+        out.push(("counter", value.counter.into()));
+        out.push(("goodness", goodness.into()));
+        out.push(("position", position.map_or(-1, |at| at as i64)));
+        out.push(("yielded", value.yielded.into()));
+    }
+
+    fn stats(&self, out: &mut Inspect) {
+        out.push(("epochs", self.stats.epochs));
+        out.push(("preempt_decisions", self.stats.preempt_decisions));
+        out.push(("idle_kicks", self.stats.idle_kicks));
+        out.push(("offers", self.stats.offers));
+    }
+
+    fn invariants(&self, view: &View<'_>) -> Result<(), String> {
+        self.list.check()?;
+        let bound = counter::counter_bound(self.knobs.hz);
+        for (task, facts) in view.tasks.iter() {
+            let value = &self.tasks[task.index()];
+            let runnable = matches!(facts.state, TaskState::Runnable | TaskState::Running);
+            let current = view.curr[facts.cpu.index()] == Some(task);
+            if self.list.contains(task) != runnable
+                || value.current != current
+                || value.has_cpu != facts.on_cpu
+                || value.processor != facts.cpu
+            {
+                return Err(format!("task {task} is kept as {value:?} but is {facts:?}"));
+            }
+            if !(0..=bound).contains(&value.counter) {
+                return Err(format!("task {task} owns {} of 0 to {bound} ticks", value.counter));
+            }
+            let is_other = !matches!(facts.class, SchedClass::Fifo | SchedClass::Rr);
+            if value.yielded && !is_other {
+                return Err(format!("task {task} of class {:?} has yielded", facts.class));
+            }
+        }
+        self.check_caches(view)
+    }
+}
+
+impl Goodness {
+    /// What the list and the CPUs keep of a task equals what would be computed now.
+    fn check_caches(&self, view: &View<'_>) -> Result<(), String> {
+        if let Some((task, entry)) =
+            self.list.iter().find(|(t, entry)| *entry != self.tasks[t.index()].list_entry())
+        {
+            let value = &self.tasks[task.index()];
+            return Err(format!("task {task} is listed as {entry:?} but is {value:?}"));
+        }
+        for cpu in view.topo.cpus() {
+            let Some(curr) = view.curr[cpu.index()] else { continue };
+            let entry = self.tasks[curr.index()].entry();
+            let goodness = entry.goodness(cpu, self.cpus.active_mm(cpu), self.knobs.pcp);
+            if goodness != self.cpus.curr_goodness(cpu) {
+                return Err(format!("task {curr} on CPU {cpu} is worth {goodness}"));
+            }
+        }
+        let n_busy = view.curr.iter().filter(|curr| curr.is_some()).count();
+        if n_busy != self.cpus.n_busy() {
+            return Err(format!("{n_busy} CPUs are busy, not {}", self.cpus.n_busy()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `reschedule_idle`: which CPU, if any, hears of a task that wants one.
+//!
+//! Owns what the policy keeps per CPU. It decides only; the hooks carry the decision out.
+
+use alloc::vec::Vec;
+
+use schedlab_units::{CpuId, CpuSet, Time};
+
+use super::tunables::Knobs;
+use super::value::{ActiveMm, Entry, TaskValue};
+
+/// Whom to disturb.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Nobody: the task waits on the list.
+    None,
+    /// An idle CPU.
+    Idle(CpuId),
+    /// The CPU of a worse task.
+    Preempt(CpuId),
+}
+
+/// State per CPU, in columns because `reschedule_idle` walks all CPUs.
+#[derive(Clone, Debug)]
+pub(super) struct Cpus {
+    idle: CpuSet,
+    n_idle: usize,
+    /// Goodness of the current task, or of the idle task, on its own CPU with its own mm loaded.
+    curr_goodness: Vec<i32>,
+    active_mm: Vec<ActiveMm>,
+    last_schedule: Vec<Time>,
+    idle_goodness: i32,
+}
+
+impl Cpus {
+    /// `n_cpus` idle CPUs with address spaces of no task, last switched at time 0.
+    pub(super) fn new(n_cpus: usize, pcp: i32) -> Self {
+        let idle_goodness = Entry::idle_goodness(pcp);
+        Self {
+            idle: CpuSet::first_n(n_cpus),
+            n_idle: n_cpus,
+            curr_goodness: alloc::vec![idle_goodness; n_cpus],
+            active_mm: alloc::vec![ActiveMm::FOREIGN; n_cpus],
+            last_schedule: alloc::vec![Time::ZERO; n_cpus],
+            idle_goodness,
+        }
+    }
+
+    /// Number of CPUs whose current task is not their idle task.
+    pub(super) fn n_busy(&self) -> usize {
+        self.curr_goodness.len() - self.n_idle
+    }
+    /// The address space loaded on `cpu`.
+    #[inline]
+    pub(super) fn active_mm(&self, cpu: CpuId) -> ActiveMm {
+        self.active_mm[cpu.index()]
+    }
+    /// Goodness of what runs on `cpu`.
+    pub(super) fn curr_goodness(&self, cpu: CpuId) -> i32 {
+        self.curr_goodness[cpu.index()]
+    }
+    /// The current task of `cpu` is worth `goodness` now.
+    #[inline]
+    pub(super) fn set_curr_goodness(&mut self, cpu: CpuId, goodness: i32) {
+        self.curr_goodness[cpu.index()] = goodness;
+    }
+    /// `cpu` loads another address space.
+    pub(super) fn load_mm(&mut self, cpu: CpuId, mm: ActiveMm) {
+        self.active_mm[cpu.index()] = mm;
+    }
+
+    /// `cpu` switches at `now` from its idle task to another.
+    pub(super) fn leave_idle(&mut self, cpu: CpuId, now: Time) {
+        self.n_idle -= usize::from(self.idle.remove(cpu));
+        self.last_schedule[cpu.index()] = now;
+    }
+    /// `cpu` switches at `now` to its idle task, which keeps the loaded address space.
+    pub(super) fn enter_idle(&mut self, cpu: CpuId, now: Time) {
+        self.n_idle += usize::from(self.idle.insert(cpu));
+        self.last_schedule[cpu.index()] = now;
+        self.curr_goodness[cpu.index()] = self.idle_goodness;
+    }
+
+    /// What `p`, which may use `allowed` and wants a CPU, makes happen.
+    ///
+    /// Source: 2.4.5 `sched.c` `reschedule_idle`; spec §4.4, §4.5.
+    #[inline]
+    pub(super) fn find_target(&self, p: &TaskValue, allowed: &CpuSet, knobs: &Knobs) -> Target {
+        let entry = p.entry();
+        // Δ − h > T ⇔ Δ > T + h, and the same h on all CPUs leaves their order alone.
+        let margin = if p.is_rt() { 0 } else { knobs.other_margin };
+        let threshold = knobs.threshold + margin;
+        if !knobs.smp {
+            return self.find_target_up(entry, threshold);
+        }
+        if p.has_cpu {
+            return Target::None;
+        }
+        if let Some(cpu) = self.find_idle(p.processor, allowed) {
+            return Target::Idle(cpu);
+        }
+        self.find_worst(entry, allowed, threshold, knobs.pcp)
+    }
+
+    fn find_target_up(&self, entry: Entry, threshold: i32) -> Target {
+        let cpu = CpuId(0);
+        if self.delta(entry, cpu, 0) <= threshold {
+            Target::None
+        } else if self.idle.contains(cpu) {
+            Target::Idle(cpu)
+        } else {
+            Target::Preempt(cpu)
+        }
+    }
+
+    /// The idle CPU for a task that last ran on `home`: that one, else the one idle for longest,
+    /// the lowest among equals.
+    fn find_idle(&self, home: CpuId, allowed: &CpuSet) -> Option<CpuId> {
+        if self.idle.contains(home) && allowed.contains(home) {
+            return Some(home);
+        }
+        let idle = self.idle.iter().filter(|cpu| allowed.contains(*cpu));
+        idle.min_by_key(|cpu| self.last_schedule[cpu.index()])
+    }
+
+    /// The CPU where the entry leads by most, provided that is more than `threshold`; the lowest
+    /// among equals.
+    fn find_worst(&self, entry: Entry, allowed: &CpuSet, threshold: i32, pcp: i32) -> Target {
+        let mut best = threshold;
+        let mut target = Target::None;
+        for cpu in (0..self.curr_goodness.len()).map(|i| CpuId(i as u32)) {
+            let delta = self.delta(entry, cpu, pcp);
+            if delta > best && allowed.contains(cpu) {
+                best = delta;
+                target = Target::Preempt(cpu);
+            }
+        }
+        target
+    }
+
+    /// Δ(curr, p, c): by how much `entry` is worth more to `cpu` than what runs there.
+    ///
+    /// Source: 2.4.5 `sched.c` `preemption_goodness`; spec §4.2.
+    #[inline]
+    pub(super) fn delta(&self, entry: Entry, cpu: CpuId, pcp: i32) -> i32 {
+        let at = cpu.index();
+        entry.goodness(cpu, self.active_mm[at], pcp) - self.curr_goodness[at]
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Goodness: what a task is worth to a CPU.
+//!
+//! The value depends on the asking CPU and on the address space loaded there, so tasks have no
+//! fixed order. It is kept as an [`Entry`], the part that depends on the task alone.
+
+use schedlab_policy_api::{Mm, SchedClass, Task};
+use schedlab_units::{CpuId, Hz};
+
+use super::counter::quantum;
+
+/// The value with which the scan begins: less than any task's.
+pub(super) const NOTHING: i32 = -1000;
+/// Goodness of a task that has yielded.
+const YIELDED: i32 = -1;
+/// Goodness of a FIFO or RR task with rt_priority 0.
+const RT_BASE: i32 = 1000;
+/// `counter` of an idle task; its nice is 20.
+const IDLE_COUNTER: i32 = -100;
+
+/// The address space loaded on a CPU, as a number to compare with [`Entry::mm`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ActiveMm(u32);
+
+impl ActiveMm {
+    /// An address space of no task: what idle tasks hold at first.
+    pub(super) const FOREIGN: Self = Self(u32::MAX - 1);
+
+    /// The loaded address space `mm`.
+    pub(super) fn of(Mm(mm): Mm) -> Self {
+        assert!(mm < Entry::ANY_MM, "address space {mm} clashes with a marker");
+        Self(mm)
+    }
+}
+
+/// The part of a task's goodness that does not depend on who asks.
+///
+/// `goodness = weight + [processor matches]·PCP + [mm matches or is ANY]·1`. Values that get no
+/// bonus have a processor and an mm that match nothing, so that the scan needs no case distinction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) weight: i32,
+    pub(super) processor: u32,
+    pub(super) mm: u32,
+}
+
+impl Entry {
+    /// `mm` of a kernel thread, which gets the bonus everywhere.
+    const ANY_MM: u32 = u32::MAX - 2;
+    /// Matches no CPU, and as `mm` no [`ActiveMm`].
+    const NONE: u32 = u32::MAX;
+    /// What a task that is current somewhere looks like to a scan: never chosen. Far enough from
+    /// the smallest number that bonuses do not wrap.
+    pub(super) const HELD: Self = Self::fixed(i32::MIN / 2);
+
+    const fn fixed(weight: i32) -> Self {
+        Self { weight, processor: Self::NONE, mm: Self::NONE }
+    }
+
+    /// Goodness for `cpu` with `active` loaded; `pcp` is 0 on one CPU.
+    ///
+    /// Bound: |weight| is at most 2^30 and the bonuses are below 128, so the sum does not wrap.
+    ///
+    /// Source: 2.4.5 `sched.c` `goodness`; spec §4.1.
+    #[inline]
+    pub(super) fn goodness(self, cpu: CpuId, active: ActiveMm, pcp: i32) -> i32 {
+        let cpu_bonus = if self.processor == cpu.0 { pcp } else { 0 };
+        let mm_bonus = i32::from((self.mm == active.0) | (self.mm == Self::ANY_MM));
+        self.weight.wrapping_add(cpu_bonus).wrapping_add(mm_bonus)
+    }
+
+    /// Goodness of the idle task on its own CPU: −84 with PCP 15, −99 on one CPU.
+    pub(super) fn idle_goodness(pcp: i32) -> i32 {
+        IDLE_COUNTER + pcp + 1
+    }
+}
+
+/// What the policy keeps of a task: its ticks and the facts that make up its goodness.
+#[derive(Clone, Debug)]
+pub(super) struct TaskValue {
+    /// Ticks left in this epoch.
+    pub(super) counter: i32,
+    /// Ticks that an epoch adds.
+    pub(super) quantum: i32,
+    /// 20 − nice.
+    static_part: i32,
+    /// Goodness of a FIFO or RR task, 0 of any other.
+    rt_weight: i32,
+    /// CPU it runs or last ran on.
+    pub(super) processor: CpuId,
+    /// Its own address space; none for a kernel thread, which borrows.
+    pub(super) own_mm: Option<ActiveMm>,
+    class: SchedClass,
+    /// It has called `sched_yield` and was not switched out since.
+    pub(super) yielded: bool,
+    /// It is current, or still being switched away from.
+    pub(super) has_cpu: bool,
+    /// It is current.
+    pub(super) current: bool,
+    /// `need_resched` that it copied from its parent and that takes effect when it first runs.
+    pub(super) need_resched: bool,
+}
+
+impl TaskValue {
+    /// A task with `counter` ticks that is not running, with the facts of `task`.
+    pub(super) fn new(task: &Task, counter: i32, hz: Hz, rt_scale: i32) -> Self {
+        let mut value = Self {
+            counter,
+            quantum: 0,
+            static_part: 0,
+            rt_weight: 0,
+            processor: task.cpu,
+            own_mm: None,
+            class: task.class,
+            yielded: false,
+            has_cpu: false,
+            current: false,
+            need_resched: false,
+        };
+        value.copy_facts(task, hz, rt_scale);
+        value
+    }
+
+    /// Takes over nice, class, priority and address space, which may have changed.
+    pub(super) fn copy_facts(&mut self, task: &Task, hz: Hz, rt_scale: i32) {
+        self.quantum = quantum(task.nice, hz);
+        self.static_part = 20 - task.nice.get();
+        self.class = task.class;
+        self.rt_weight =
+            if task.class.is_rt() { RT_BASE + rt_scale * i32::from(task.rt_priority) } else { 0 };
+        self.own_mm = task.mm.map(ActiveMm::of);
+    }
+
+    /// Whether its class is FIFO or RR; 2.4 knows no other class beside OTHER.
+    #[inline]
+    pub(super) fn is_rt(&self) -> bool {
+        self.rt_weight != 0
+    }
+    /// Whether its class is FIFO.
+    #[inline]
+    pub(super) fn is_fifo(&self) -> bool {
+        self.class == SchedClass::Fifo
+    }
+    /// Whether it is an RR task that has used up its slice.
+    #[inline]
+    pub(super) fn is_exhausted_rr(&self) -> bool {
+        self.class == SchedClass::Rr && self.counter == 0
+    }
+
+    /// The part of its goodness that does not depend on who asks.
+    ///
+    /// Source: 2.4.5 `sched.c` `goodness`; spec §4.1.
+    #[inline]
+    pub(super) fn entry(&self) -> Entry {
+        if self.yielded {
+            Entry::fixed(YIELDED)
+        } else if self.is_rt() {
+            Entry::fixed(self.rt_weight)
+        } else if self.counter == 0 {
+            Entry::fixed(0)
+        } else {
+            let mm = self.own_mm.map_or(Entry::ANY_MM, |mm| mm.0);
+            Entry { weight: self.counter + self.static_part, processor: self.processor.0, mm }
+        }
+    }
+
+    /// What the scan of the list may see of it.
+    #[inline]
+    pub(super) fn list_entry(&self) -> Entry {
+        if self.has_cpu { Entry::HELD } else { self.entry() }
+    }
+}
