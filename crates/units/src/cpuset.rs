@@ -87,6 +87,31 @@ impl CpuSet {
         }
         set
     }
+    /// Members of `self` that are not members of `other`.
+    pub fn difference(&self, other: &Self) -> Self {
+        let mut set = Self::EMPTY;
+        for word in 0..WORDS {
+            set.words[word] = self.words[word] & !other.words[word];
+            set.summary |= u16::from(set.words[word] != 0) << word;
+        }
+        set
+    }
+    /// Members of either set.
+    pub fn union(&self, other: &Self) -> Self {
+        let mut set = Self::EMPTY;
+        set.summary = self.summary | other.summary;
+        for word in 0..WORDS {
+            set.words[word] = self.words[word] | other.words[word];
+        }
+        set
+    }
+    /// Number of members below `cpu`.
+    pub fn rank(&self, cpu: CpuId) -> usize {
+        let (word, bit) = (cpu.index() / 64, cpu.0 % 64);
+        let whole: u32 = self.words[..word].iter().map(|w| w.count_ones()).sum();
+        let part = self.words[word] & ((1u64 << bit) - 1);
+        (whole + part.count_ones()) as usize
+    }
     /// Whether the two sets share a member.
     #[inline]
     pub fn intersects(&self, other: &Self) -> bool {
@@ -256,6 +281,10 @@ mod tests {
             let members: alloc::vec::Vec<u32> = set.iter().map(|c| c.0).collect();
             prop_assert_eq!(&members, &twin.iter().copied().collect::<alloc::vec::Vec<_>>());
             prop_assert_eq!(set.len(), twin.len());
+            prop_assert_eq!(set.rank(CpuId(start)), twin.range(..start).count());
+            let low = CpuSet::first_n(start as usize);
+            prop_assert_eq!(set.difference(&low).len() + set.intersection(&low).len(), set.len());
+            prop_assert_eq!(set.difference(&low).union(&set.intersection(&low)), set);
             let wrapped: alloc::vec::Vec<u32> = set.iter_after(CpuId(start)).map(|c| c.0).collect();
             let expected: alloc::vec::Vec<u32> = twin.range(start + 1..).chain(twin.range(..=start)).copied().collect();
             prop_assert_eq!(wrapped, expected);
