@@ -178,6 +178,11 @@ pub struct BarrierSpec {
 }
 
 /// A periodic timer (rt-app's rule: T := T + P; sleep until T, or go on if it has passed).
+///
+/// Before its first use T is the [`TaskSpec::start`] of the task that uses it first, counted from
+/// the start of the workload, for forked tasks too. A missed expiry sets T to the present unless
+/// the operation is absolute.
+/// Source: spec formats-and-ecosystem §1.6.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimerSpec {
     /// Its name in messages.
@@ -292,6 +297,10 @@ pub enum Op {
     /// Sends the signal to the tasks of a template (all of its instances), which wakes a task in an
     /// interruptible sleep; a signal already pending is not sent again.
     Signal(SignalTarget),
+    /// Ends every live task of a template, as a fatal signal does: one in an interruptible sleep is
+    /// woken to exit, a runnable one exits instead of going on when it next runs, one that waits
+    /// for a disk exits after the wait. Without such a task it does nothing.
+    Kill(TemplateId),
     /// Sleeps until a signal is pending or `timeout` is over, and takes the signal; a signal
     /// pending already is taken at once.
     SigWait {

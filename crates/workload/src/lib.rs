@@ -7,4 +7,11 @@
 //! steps. Nothing here schedules, and nothing reads a clock.
 #![forbid(unsafe_code)]
 
+mod dist;
 pub mod ir;
+mod validate;
+mod vm;
+
+pub use ir::Workload;
+pub use validate::{Invalid, MAX_DURATION_NS, MAX_TASKS, Place, validate};
+pub use vm::{Step, Vm};
