@@ -3,7 +3,7 @@
 
 use schedlab_units::{CpuId, Nice, TaskId, Time};
 
-use crate::{SchedClass, Task};
+use crate::SchedClass;
 
 /// State in which a task left its CPU (`prev_state` of `sched_switch`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -179,10 +179,6 @@ pub enum SchedEvent {
 pub trait Observer {
     /// Called with each event at its time.
     fn event(&mut self, now: Time, event: &SchedEvent);
-
-    /// Called just before the [`SchedEvent::ProcessFork`] of `task` with what events do not carry:
-    /// its name and its facts.
-    fn task_created(&mut self, _task: TaskId, _name: &str, _facts: &Task) {}
 }
 
 /// Sees nothing and costs nothing.
@@ -200,10 +196,6 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
         self.0.event(now, event);
         self.1.event(now, event);
     }
-    fn task_created(&mut self, task: TaskId, name: &str, facts: &Task) {
-        self.0.task_created(task, name, facts);
-        self.1.task_created(task, name, facts);
-    }
 }
 
 impl<O: Observer> Observer for Option<O> {
@@ -213,19 +205,11 @@ impl<O: Observer> Observer for Option<O> {
             observer.event(now, event);
         }
     }
-    fn task_created(&mut self, task: TaskId, name: &str, facts: &Task) {
-        if let Some(observer) = self {
-            observer.task_created(task, name, facts);
-        }
-    }
 }
 
 impl<O: Observer + ?Sized> Observer for &mut O {
     #[inline]
     fn event(&mut self, now: Time, event: &SchedEvent) {
         (**self).event(now, event);
-    }
-    fn task_created(&mut self, task: TaskId, name: &str, facts: &Task) {
-        (**self).task_created(task, name, facts);
     }
 }
