@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a simulation is built from, and what it tells its observer beyond events.
+
+use schedlab_policy_api::{NoObserver, Observer, Timekeeping, Topology};
+use schedlab_units::{Hz, TaskId};
+use schedlab_workload::ir::TemplateId;
+
+use crate::CostModel;
+
+/// The machine and the conditions of one simulation.
+#[derive(Clone, Debug)]
+pub struct SimConfig {
+    /// CPUs.
+    pub topo: Topology,
+    /// Tick rate.
+    pub hz: Hz,
+    /// Tick phase and timers of the policy's kernel.
+    pub time: Timekeeping,
+    /// What the scheduler's actions cost.
+    pub cost: CostModel,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Whether invariants are checked after every input of the core.
+    pub check: bool,
+    /// Whether the core keeps a transcript.
+    pub transcript: bool,
+}
+
+/// An observer that is also told who a task is.
+pub trait HostObserver: Observer {
+    /// `task`, whose `ProcessFork` was just seen, is instance `instance` of `template`; instances of
+    /// a template that exists at the start come first, forked ones go on counting.
+    fn task_created(&mut self, _task: TaskId, _template: TemplateId, _instance: u32) {}
+}
+
+impl HostObserver for NoObserver {}
+
+impl<A: HostObserver, B: HostObserver> HostObserver for (A, B) {
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
+        self.0.task_created(task, template, instance);
+        self.1.task_created(task, template, instance);
+    }
+}
+
+impl<O: HostObserver> HostObserver for Option<O> {
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
+        if let Some(observer) = self {
+            observer.task_created(task, template, instance);
+        }
+    }
+}
+
+impl<O: HostObserver + ?Sized> HostObserver for &mut O {
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
+        (**self).task_created(task, template, instance);
+    }
+}
+
+impl HostObserver for schedlab_policy_api::Fingerprint {}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The event loop.
+
+use schedlab_kcore::{Core, CoreConfig, Entry};
+use schedlab_policy_api::{Overhead, Policy, TickPhase, TimerBase};
+use schedlab_units::{CpuId, Nanos, TaskId, Time};
+use schedlab_workload::ir::Workload;
+
+use crate::cpu::{Cpu, Stage};
+use crate::objects::Objects;
+use crate::proc::Proc;
+use crate::queue::{Event, EventQueue, Rank};
+use crate::{HostObserver, SimConfig, SimError};
+
+/// Where a simulation stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The instant asked for is reached.
+    Running,
+    /// Every task has exited.
+    Finished,
+    /// Nothing can happen any more, though tasks are alive: they wait for each other.
+    Stalled,
+}
+
+/// Steps that CPUs may take at one instant before the workload is refused.
+const STEPS_AT_ONE_INSTANT_MAX: u64 = 50_000_000;
+
+/// A simulated machine running a workload under a policy.
+pub struct Sim<'w, P, O> {
+    pub(crate) core: Core<P, O>,
+    pub(crate) workload: &'w Workload,
+    pub(crate) config: SimConfig,
+    pub(crate) now: Time,
+    pub(crate) queue: EventQueue,
+    pub(crate) cpus: Vec<Cpu>,
+    pub(crate) procs: Vec<Proc<'w>>,
+    pub(crate) objects: Objects,
+    /// When each run-queue lock is free again: one for the machine or one per CPU.
+    pub(crate) locks: Vec<Time>,
+    /// Latest request of each policy timer.
+    pub(crate) policy_timers: Vec<u32>,
+    /// Live tasks of each template that is the target of a signal.
+    pub(crate) signal_targets: Vec<Option<Vec<TaskId>>>,
+    /// Templates' instances so far.
+    pub(crate) instances: Vec<u32>,
+    /// Tasks of the start in order, by [`Event::Start`].
+    pub(crate) starts: Vec<(TaskId, Option<u32>)>,
+    /// Exited tasks that nobody waits for, not yet freed.
+    pub(crate) dead: Vec<TaskId>,
+    pub(crate) n_processes: u32,
+    pub(crate) n_spawned: u64,
+    pub(crate) n_live: usize,
+    /// Queued events that can wake somebody.
+    pub(crate) n_pending: usize,
+    /// CPUs that are not idle.
+    pub(crate) n_active: usize,
+    ticks: Ticks,
+    events: u64,
+    pub(crate) steps_here: u64,
+    /// A fault found deep in an operation; ends the run.
+    pub(crate) fault: Option<SimError>,
+}
+
+/// The ticks of all CPUs in order, computed instead of queued.
+struct Ticks {
+    /// CPUs with the offset of their ticks, in order of time.
+    order: Vec<(Nanos, CpuId)>,
+    at: usize,
+    base: Time,
+    period: Nanos,
+}
+
+impl Ticks {
+    fn new(config: &SimConfig) -> Self {
+        let period = config.hz.tick();
+        let n = config.topo.n_cpus() as u64;
+        let offset = |cpu: CpuId| match config.time.phase {
+            TickPhase::Aligned => period,
+            TickPhase::Skewed if n == 1 => period,
+            // Rounded down to 1 ns (spec linux-2.4-goodness §4.9).
+            TickPhase::Skewed => period * (u64::from(cpu.0) + 1) / (n + 1),
+        };
+        let mut order: Vec<_> = config.topo.cpus().map(|cpu| (offset(cpu), cpu)).collect();
+        order.sort_unstable();
+        Self { order, at: 0, base: Time::ZERO, period }
+    }
+    #[inline]
+    fn next_time(&self) -> Time {
+        self.base + self.order[self.at].0
+    }
+    #[inline]
+    fn pop(&mut self) -> CpuId {
+        let cpu = self.order[self.at].1;
+        self.at += 1;
+        if self.at == self.order.len() {
+            self.at = 0;
+            self.base = self.base + self.period;
+        }
+        cpu
+    }
+}
+
+/// The interrupt that the loop is in the middle of, for events that share one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Tick,
+    Timer,
+}
+
+impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
+    /// A machine at time 0 with the tasks of `workload` created but not yet woken.
+    ///
+    /// # Panics
+    /// When the workload does not fit the machine (see `schedlab_workload`'s checks).
+    pub fn new(workload: &'w Workload, policy: P, observer: O, config: SimConfig) -> Self {
+        let n_cpus = config.topo.n_cpus();
+        let n_tasks = Self::n_start_tasks(workload);
+        let mut core = Core::new(
+            policy,
+            observer,
+            CoreConfig {
+                topo: config.topo.clone(),
+                hz: config.hz,
+                seed: config.seed,
+                n_tasks,
+                check: config.check,
+            },
+        );
+        if config.transcript {
+            core.start_transcript();
+        }
+        let mut sim = Self {
+            core,
+            workload,
+            now: Time::ZERO,
+            queue: EventQueue::with_capacity(2 * (n_tasks + 2 * n_cpus)),
+            cpus: vec![Cpu::default(); n_cpus],
+            procs: Vec::with_capacity(n_tasks),
+            objects: Objects::new(&workload.objects),
+            locks: vec![Time::ZERO; n_cpus],
+            policy_timers: Vec::new(),
+            signal_targets: Self::find_signal_targets(workload),
+            instances: vec![0; workload.tasks.len()],
+            starts: Vec::with_capacity(n_tasks),
+            dead: Vec::new(),
+            n_processes: 0,
+            n_spawned: 0,
+            n_live: 0,
+            n_pending: 0,
+            n_active: 0,
+            ticks: Ticks::new(&config),
+            events: 0,
+            steps_here: 0,
+            fault: None,
+            config,
+        };
+        sim.create_start_tasks();
+        sim
+    }
+
+    /// Number of tasks that exist at the start.
+    fn n_start_tasks(workload: &Workload) -> usize {
+        workload.tasks.iter().filter(|t| t.at_start).map(|t| t.count as usize).sum()
+    }
+
+    /// Handles all events before `end`, or until nothing more can happen.
+    ///
+    /// # Errors
+    /// [`SimError`] when the workload proves to be faulty; the figures so far stay valid.
+    pub fn run_until(&mut self, end: Time) -> Result<Status, SimError> {
+        loop {
+            if self.n_live == 0 {
+                return Ok(Status::Finished);
+            }
+            if self.n_active == 0 && self.n_pending == 0 {
+                return Ok(Status::Stalled);
+            }
+            let tick_at = self.ticks.next_time();
+            let tick_first = self.queue.next_time().is_none_or(|at| tick_at <= at);
+            let at = if tick_first { tick_at } else { self.queue.next_time().unwrap_or(tick_at) };
+            if at >= end {
+                return Ok(Status::Running);
+            }
+            if at > self.now {
+                self.now = at;
+                self.steps_here = 0;
+            }
+            self.events += 1;
+            if tick_first {
+                let cpu = self.ticks.pop();
+                self.tick(cpu);
+            } else if let Some((_, event)) = self.queue.pop() {
+                self.handle(event);
+            }
+            if let Some(fault) = self.fault.take() {
+                return Err(fault);
+            }
+        }
+    }
+
+    fn tick(&mut self, cpu: CpuId) {
+        self.core.tick(self.now, cpu);
+        self.flush(cpu);
+        // A tick that finds the CPU idle and leaves it idle is not charged: a tickless kernel would
+        // not have taken it.
+        let idle = self.cpus[cpu.index()].stage == Stage::Idle;
+        if !idle || self.core.need_resched(cpu) {
+            let cost = self.config.cost.tick.get();
+            self.cpus[cpu.index()].debt += cost;
+        }
+        self.irq_exit_unless_joined(cpu, Source::Tick);
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::WorkEnd { cpu, work } => {
+                if self.cpus[cpu.index()].work == work {
+                    self.work_ended(cpu);
+                }
+            }
+            Event::Timer { task, wait } => {
+                self.n_pending -= 1;
+                let cpu = self.timer_cpu(task);
+                if self.procs[task.index()].wait == wait {
+                    self.timer_expired(cpu, task);
+                }
+                self.irq_exit_unless_joined(cpu, Source::Timer);
+            }
+            Event::Device { task, wait } => {
+                self.n_pending -= 1;
+                let cpu = self.core.tasks().cpu(task);
+                if self.procs[task.index()].wait == wait {
+                    self.procs[task.index()].release = self.now;
+                    self.wake(cpu, task, None, false);
+                    self.charge_interrupt(cpu);
+                }
+                self.irq_exit(cpu);
+            }
+            Event::Kick { cpu, interrupt } => {
+                self.n_pending -= 1;
+                if interrupt {
+                    self.charge_interrupt(cpu);
+                }
+                self.irq_exit(cpu);
+            }
+            Event::WakeArrive { cpu, task } => {
+                self.n_pending -= 1;
+                self.core.wake_arrive(self.now, cpu, task);
+                self.charge_interrupt(cpu);
+                self.flush(cpu);
+                self.irq_exit(cpu);
+            }
+            Event::Start { index } => {
+                self.n_pending -= 1;
+                let cpu = CpuId(0);
+                let (task, on) = self.starts[index as usize];
+                self.start_task(cpu, task, on.map(CpuId));
+                self.irq_exit_unless_joined(cpu, Source::Timer);
+            }
+            Event::PolicyTimer { timer, request } => {
+                if self.policy_timers[timer as usize] == request {
+                    let cpu = CpuId(0);
+                    self.core.timer(self.now, cpu, timer);
+                    self.flush(cpu);
+                    self.irq_exit(cpu);
+                }
+            }
+        }
+    }
+
+    /// Ends an interrupt, unless the next event belongs to the same one: on a single CPU with
+    /// jiffy timers the tick and all timers due are one interrupt, else all timers due on one CPU.
+    fn irq_exit_unless_joined(&mut self, cpu: CpuId, source: Source) {
+        let joined = match self.queue.peek() {
+            Some((at, event)) if at == self.now => {
+                let next_cpu = match event {
+                    Event::Timer { task, .. } => Some(self.timer_cpu(task)),
+                    Event::Start { .. } => Some(CpuId(0)),
+                    _ => None,
+                };
+                let joins = source == Source::Timer
+                    || (self.cpus.len() == 1 && self.config.time.timers == TimerBase::Jiffies);
+                joins && next_cpu == Some(cpu)
+            }
+            _ => false,
+        };
+        if !joined {
+            self.irq_exit(cpu);
+        }
+    }
+
+    /// Adds the cost of an interrupt to what `cpu` owes.
+    pub(crate) fn charge_interrupt(&mut self, cpu: CpuId) {
+        let cost = self.config.cost.interrupt.get();
+        self.cpus[cpu.index()].debt += cost;
+    }
+
+    /// Sends on what hooks asked for: kicks to other CPUs, policy timers.
+    pub(crate) fn flush(&mut self, this_cpu: CpuId) {
+        let mut index = 0;
+        while let Some(request) = self.core.resched_at(index) {
+            index += 1;
+            let event =
+                schedlab_policy_api::SchedEvent::NeedResched { cpu: request.cpu, by: request.from };
+            self.core.emit(self.now, &event);
+            if request.cpu != this_cpu {
+                let latency =
+                    if request.ipi { self.config.cost.kick_latency.get() } else { Nanos::ZERO };
+                let kick = Event::Kick { cpu: request.cpu, interrupt: request.ipi };
+                self.push_pending(self.now + latency, Rank::Interrupt, 0, kick);
+            }
+        }
+        self.core.clear_resched();
+        index = 0;
+        while let Some(request) = self.core.timer_at(index) {
+            index += 1;
+            let slot = request.timer as usize;
+            if slot >= self.policy_timers.len() {
+                self.policy_timers.resize(slot + 1, 0);
+            }
+            self.policy_timers[slot] = self.policy_timers[slot].wrapping_add(1);
+            if request.at != Time::MAX {
+                let event =
+                    Event::PolicyTimer { timer: request.timer, request: self.policy_timers[slot] };
+                self.queue.push(request.at.max(self.now), Rank::Timer, request.timer, event);
+            }
+        }
+        self.core.clear_timers();
+    }
+
+    /// Queues an event that can wake somebody.
+    pub(crate) fn push_pending(&mut self, at: Time, rank: Rank, subject: u32, event: Event) {
+        self.n_pending += 1;
+        self.queue.push(at, rank, subject, event);
+    }
+
+    /// Counts a step and refuses a workload that goes on without time passing.
+    pub(crate) fn count_step(&mut self, task: TaskId) -> bool {
+        self.steps_here += 1;
+        if self.steps_here > STEPS_AT_ONE_INSTANT_MAX {
+            self.fault = Some(SimError::NoProgress {
+                at: self.now,
+                task: self.name_of(task),
+                limit: STEPS_AT_ONE_INSTANT_MAX,
+            });
+            return false;
+        }
+        true
+    }
+
+    /// Name of a task as results show it.
+    pub(crate) fn name_of(&self, task: TaskId) -> String {
+        let proc = &self.procs[task.index()];
+        let spec = &self.workload.tasks[proc.template.0 as usize];
+        if spec.at_start && spec.count == 1 {
+            spec.name.clone()
+        } else {
+            format!("{}-{}", spec.name, proc.instance)
+        }
+    }
+
+    /// The instant reached.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+    /// Names of tasks that are alive, for messages about a stalled workload.
+    pub fn live_tasks(&self) -> Vec<String> {
+        self.core.tasks().iter().map(|(task, _)| self.name_of(task)).collect()
+    }
+    /// The core.
+    pub fn core(&self) -> &Core<P, O> {
+        &self.core
+    }
+    /// The core, for observers and transcripts.
+    pub fn core_mut(&mut self) -> &mut Core<P, O> {
+        &mut self.core
+    }
+    /// The transcript of the run, if it was asked for.
+    pub fn take_transcript(&mut self) -> Vec<Entry> {
+        self.core.take_transcript()
+    }
+    /// Policy and observer at the end.
+    pub fn into_parts(self) -> (P, O) {
+        self.core.into_parts()
+    }
+
+    /// Time to hold the lock of `cpu`'s queue for `hold`, waiting included.
+    ///
+    /// A section is decided at the instant it is asked for; only its time is charged: it starts
+    /// when the lock is free and ends `hold` later (spec linux-2.4-goodness §7.1).
+    pub(crate) fn lock(&mut self, cpu: CpuId, hold: Nanos) -> Nanos {
+        if hold.is_zero() || !self.config.cost.lock_contention {
+            return hold;
+        }
+        let index = match self.core.locking() {
+            schedlab_policy_api::Locking::Global => 0,
+            schedlab_policy_api::Locking::PerCpu => cpu.index(),
+        };
+        let free = &mut self.locks[index];
+        *free = self.now.max(*free) + hold;
+        *free - self.now
+    }
+
+    /// What a wake-up costs as an overhead.
+    pub(crate) const WAKEUP: Overhead = Overhead::Wakeup;
+}

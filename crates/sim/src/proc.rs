@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The host's side of a task: where its program stands, whom it waits for, its family.
+
+use std::collections::VecDeque;
+
+use crate::life::Waiting;
+use schedlab_units::{Nanos, Rng, TaskId, Time};
+use schedlab_workload::Vm;
+use schedlab_workload::ir::{MarkId, ObjectId, Op, ProgramId, TemplateId};
+
+/// What a task does next when it has a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Todo<'w> {
+    /// Takes the next operation of its program.
+    Next,
+    /// Computes in user mode; [`Nanos::MAX`] = for ever.
+    User {
+        /// CPU time still to come.
+        left: Nanos,
+    },
+    /// Computes in user mode until an instant.
+    Spin {
+        /// The instant.
+        until: Time,
+    },
+    /// Works in the kernel, not preemptible, then goes on with `then`.
+    Kernel {
+        /// CPU time still to come.
+        left: Nanos,
+        /// What comes after.
+        then: Then<'w>,
+    },
+    /// Carries out an operation with its drawn amount.
+    Do(&'w Op, u64),
+    /// Completes an operation in which it slept.
+    Complete(&'w Op),
+}
+
+/// What follows a piece of kernel work.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Then<'w> {
+    /// The next operation, as part of the same system call.
+    NextInKernel,
+    /// This operation.
+    Do(&'w Op, u64),
+    /// Completing this operation.
+    Complete(&'w Op),
+}
+
+/// The host's side of a task.
+pub(crate) struct Proc<'w> {
+    pub(crate) template: TemplateId,
+    pub(crate) instance: u32,
+    pub(crate) program: ProgramId,
+    pub(crate) vm: Vm,
+    pub(crate) rng: Rng,
+    pub(crate) todo: Todo<'w>,
+    /// Whether the next operation belongs to the system call that is under way.
+    pub(crate) in_kernel: bool,
+    /// Number of the present wait; an event that names another one is stale.
+    pub(crate) wait: u32,
+    /// Identity that is never used again, unlike the task id.
+    pub(crate) serial: u64,
+    pub(crate) signal_pending: bool,
+    pub(crate) in_sigwait: bool,
+    /// First reference of its timers: its start.
+    pub(crate) reference: Time,
+    /// Last timer expiry or wake-up, from which deadlines count.
+    pub(crate) release: Time,
+    /// When its present sleep was asked to end.
+    pub(crate) due: Time,
+    /// Its own periodic timers.
+    pub(crate) timers: Vec<OwnTimer>,
+    pub(crate) watches: Vec<(MarkId, Time)>,
+    /// Members of a list that it took and has not woken yet, next to be woken last.
+    pub(crate) taken: Vec<TaskId>,
+    pub(crate) taken_at: Time,
+    /// When the list it waited on was taken.
+    pub(crate) served_at: Time,
+    /// Set when a condition wait must lock its mutex again.
+    pub(crate) relock: bool,
+    /// Set by a fatal signal: it exits as soon as it is not in the kernel.
+    pub(crate) killed: bool,
+    pub(crate) family: Family,
+}
+
+/// A periodic timer that belongs to one task.
+pub(crate) struct OwnTimer {
+    pub(crate) id: ObjectId,
+    pub(crate) next: Time,
+    /// Set for good by the first absolute use.
+    pub(crate) absolute: bool,
+}
+
+/// Parent, children, and zombies to be collected.
+#[derive(Default)]
+pub(crate) struct Family {
+    pub(crate) parent: Option<TaskId>,
+    pub(crate) first_child: Option<TaskId>,
+    pub(crate) next_sibling: Option<TaskId>,
+    pub(crate) prev_sibling: Option<TaskId>,
+    pub(crate) zombies: VecDeque<TaskId>,
+    /// Whether its program ever waits for children; if not they are collected at once.
+    pub(crate) waits: bool,
+    /// Which children it sleeps for.
+    pub(crate) waiting: Waiting,
+}
+
+impl Family {
+    /// Forgets everything but the buffer.
+    pub(crate) fn reset(&mut self, parent: Option<TaskId>, waits: bool) {
+        self.zombies.clear();
+        *self =
+            Self { parent, waits, zombies: std::mem::take(&mut self.zombies), ..Self::default() };
+    }
+}
+
+impl Proc<'_> {
+    /// The task's own timer `id`, standing at its start before the first use.
+    pub(crate) fn timer_mut(&mut self, id: ObjectId) -> &mut OwnTimer {
+        let at = match self.timers.iter().position(|timer| timer.id == id) {
+            Some(at) => at,
+            None => {
+                self.timers.push(OwnTimer { id, next: self.reference, absolute: false });
+                self.timers.len() - 1
+            }
+        };
+        &mut self.timers[at]
+    }
+}

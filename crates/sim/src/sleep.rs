@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Sleeping for a time: one-shot and periodic timers, waits with a limit.
+
+use schedlab_policy_api::{Policy, TaskState, TimerBase};
+use schedlab_units::{CpuId, Nanos, TaskId, Time};
+use schedlab_workload::ir::{ObjectId, Op};
+
+use crate::ops::Flow;
+use crate::proc::{Then, Todo};
+use crate::queue::{Event, Rank};
+use crate::{HostObserver, Sim};
+
+impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
+    /// `nanosleep`.
+    ///
+    /// Where sleeps are served in jiffies, a real-time task that asks for at most 2 ms busy-waits
+    /// in the kernel instead (spec linux-2.4-goodness §4.14).
+    pub(crate) fn sleep_for(
+        &mut self,
+        _cpu: CpuId,
+        task: TaskId,
+        op: &'w Op,
+        span: Nanos,
+    ) -> Flow<'w> {
+        let class = self.core.tasks().get(task).class;
+        if self.config.time.timers == TimerBase::Jiffies
+            && let Some(left) = TimerBase::busy_wait(class, span)
+        {
+            return Flow::Again(Todo::Kernel { left, then: Then::Complete(op) });
+        }
+        self.arm_sleep(task, self.now.saturating_add(span));
+        Flow::Block(TaskState::Sleeping, Todo::Complete(op))
+    }
+
+    /// rt-app's timer rule (spec formats-and-ecosystem §1.6): T := T + P; sleep until T, or, if T
+    /// has passed, go on at once, a relative timer starting anew from now.
+    pub(crate) fn periodic(
+        &mut self,
+        _cpu: CpuId,
+        task: TaskId,
+        op: &'w Op,
+        timer: ObjectId,
+        period: Nanos,
+        absolute: bool,
+    ) -> Flow<'w> {
+        let now = self.now;
+        let shared = &mut self.objects.timers[timer.0 as usize];
+        let proc = &mut self.procs[task.index()];
+        let (next, stays_absolute) = if shared.per_task {
+            let own = proc.timer_mut(timer);
+            own.absolute |= absolute;
+            (&mut own.next, own.absolute)
+        } else {
+            shared.absolute |= absolute;
+            (shared.next.get_or_insert(proc.reference), shared.absolute)
+        };
+        *next = next.saturating_add(period);
+        let due = *next;
+        if due > now {
+            self.arm_sleep(task, due);
+            return Flow::Block(TaskState::Sleeping, Todo::Complete(op));
+        }
+        if !stays_absolute {
+            *next = now;
+        }
+        proc.release = due;
+        Flow::Done
+    }
+
+    /// Waits for a signal, at most `limit` long.
+    pub(crate) fn wait_for_signal(
+        &mut self,
+        task: TaskId,
+        op: &'w Op,
+        limit: Option<Nanos>,
+    ) -> Flow<'w> {
+        let proc = &mut self.procs[task.index()];
+        if std::mem::replace(&mut proc.signal_pending, false) {
+            return Flow::Done;
+        }
+        proc.in_sigwait = true;
+        if let Some(limit) = limit {
+            self.arm_sleep(task, self.now.saturating_add(limit));
+        }
+        Flow::Block(TaskState::Sleeping, Todo::Complete(op))
+    }
+
+    /// After a wait for a signal: takes the signal, or notes that time ran out.
+    pub(crate) fn take_signal(&mut self, task: TaskId, on_timeout: Option<u32>) {
+        let proc = &mut self.procs[task.index()];
+        if std::mem::replace(&mut proc.signal_pending, false) {
+            return;
+        }
+        if let Some(target) = on_timeout {
+            proc.vm.jump(target);
+        }
+    }
+
+    /// Queues the end of a sleep that is asked to end at `until`.
+    fn arm_sleep(&mut self, task: TaskId, until: Time) {
+        let span = until.saturating_since(self.now);
+        let at = match self.config.time.timers {
+            TimerBase::Jiffies => {
+                let tick = self.config.hz.tick();
+                // Even a sleep of 0 jiffies ends in an interrupt that is still to come.
+                let jiffies = TimerBase::sleep_jiffies(span, self.config.hz).max(1);
+                let reached = self.now.as_ns() / tick.as_ns();
+                let target = reached.saturating_add(jiffies);
+                Time::from_ns(tick.as_ns().saturating_mul(target))
+            }
+            TimerBase::HighRes if self.core.tasks().get(task).class.is_rt() => until,
+            TimerBase::HighRes => until.saturating_add(self.config.cost.timer_slack.get()),
+        };
+        let proc = &mut self.procs[task.index()];
+        proc.due = until;
+        let event = Event::Timer { task, wait: proc.wait };
+        self.push_pending(at, Rank::Timer, task.0, event);
+    }
+
+    /// The CPU that handles the timer interrupt of a sleeping task.
+    pub(crate) fn timer_cpu(&self, task: TaskId) -> CpuId {
+        match self.config.time.timers {
+            TimerBase::Jiffies => CpuId(0),
+            TimerBase::HighRes => self.core.tasks().cpu(task),
+        }
+    }
+
+    /// The sleep of `task` is over.
+    pub(crate) fn timer_expired(&mut self, cpu: CpuId, task: TaskId) {
+        self.procs[task.index()].in_sigwait = false;
+        self.charge_interrupt(cpu);
+        self.wake(cpu, task, None, false);
+        let proc = &mut self.procs[task.index()];
+        proc.release = proc.due;
+    }
+}
