@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Experiments: policies on workloads, run and compared.
 //!
-//! Owns what a user may ask for (policy specs, machine specs) and what comes out ([`result`]).
+//! Owns what a user may ask for (policy specs, machine specs) what comes out ([`result`]), and how it is run
+//! ([`run`], [`batch`]).
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod machine;
 mod nearest;
 pub mod result;
+pub mod run;
+pub mod sink;
 pub mod spec;
 
 pub use nearest::nearest;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What a simulation is built from, and what it tells its observer beyond events.
 
+use schedlab_kcore::NewTask;
 use schedlab_policy_api::{NoObserver, Observer, Timekeeping, Topology};
 use schedlab_units::{Hz, TaskId};
 use schedlab_workload::ir::TemplateId;
@@ -28,31 +29,38 @@ pub struct SimConfig {
 
 /// An observer that is also told who a task is.
 pub trait HostObserver: Observer {
-    /// `task`, whose `ProcessFork` was just seen, is instance `instance` of `template`; instances of
-    /// a template that exists at the start come first, forked ones go on counting.
-    fn task_created(&mut self, _task: TaskId, _template: TemplateId, _instance: u32) {}
+    /// `task`, whose `ProcessFork` was just seen, was forked with `facts`; it is instance `instance`
+    /// of `template`. Instances that exist at the start come first, forked ones go on counting.
+    fn task_created(
+        &mut self,
+        _task: TaskId,
+        _template: TemplateId,
+        _instance: u32,
+        _facts: &NewTask,
+    ) {
+    }
 }
 
 impl HostObserver for NoObserver {}
 
 impl<A: HostObserver, B: HostObserver> HostObserver for (A, B) {
-    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
-        self.0.task_created(task, template, instance);
-        self.1.task_created(task, template, instance);
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32, facts: &NewTask) {
+        self.0.task_created(task, template, instance, facts);
+        self.1.task_created(task, template, instance, facts);
     }
 }
 
 impl<O: HostObserver> HostObserver for Option<O> {
-    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32, facts: &NewTask) {
         if let Some(observer) = self {
-            observer.task_created(task, template, instance);
+            observer.task_created(task, template, instance, facts);
         }
     }
 }
 
 impl<O: HostObserver + ?Sized> HostObserver for &mut O {
-    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32) {
-        (**self).task_created(task, template, instance);
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32, facts: &NewTask) {
+        (**self).task_created(task, template, instance, facts);
     }
 }
 

@@ -133,7 +133,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.instances[template.0 as usize] += 1;
         self.n_spawned += 1;
         self.n_live += 1;
-        self.core.observer_mut().task_created(task, template, instance);
+        self.core.observer_mut().task_created(task, template, instance, new);
         let waits = program.ops.iter().any(|op| matches!(op, Op::WaitChild | Op::WaitChildren));
         let fresh = task.index() == self.procs.len();
         if fresh {

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! One run: a policy, a workload, a machine, a seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use schedlab_kcore::{Entry, NewTask};
+use schedlab_metrics::{Config, MarkLabel, Metrics, RowId, RowLabel};
+use schedlab_policies::with_policy;
+use schedlab_policy_api::{
+    Build, Fingerprint, Inspect, Observer, PolicyDef, PolicyVisitor, SchedEvent, Topology,
+};
+use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, SimError, Status};
+use schedlab_trace::TaskLabel;
+use schedlab_units::{Hz, Nanos, TaskId, Time};
+use schedlab_workload::Workload;
+use schedlab_workload::ir::{Op, SchedSpec, TemplateId};
+use thiserror::Error;
+
+use crate::result::RunResult;
+use crate::sink::Sink;
+use crate::spec::PolicySpec;
+
+/// How far a run goes when neither the user nor the workload says so and its tasks never end.
+pub const DEFAULT_DURATION: Nanos = Nanos::from_s(10);
+
+/// Everything that decides the outcome of a run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What is run.
+    pub workload: Arc<Workload>,
+    /// Under which policy.
+    pub policy: PolicySpec,
+    /// Which of the compared policies this is, from 0.
+    pub column: usize,
+    /// On which machine.
+    pub topo: Topology,
+    /// At which costs.
+    pub cost: CostModel,
+    /// Tick rate; none = the policy's.
+    pub hz: Option<Hz>,
+    /// Seed of all random streams.
+    pub seed: u64,
+    /// How far; none = the workload's own length, or until it ends, or [`DEFAULT_DURATION`] for one
+    /// that has a task without end.
+    pub duration: Option<Nanos>,
+    /// How much of it is not measured.
+    pub warmup: Nanos,
+    /// Whether invariants are checked after every input of the core.
+    pub check: bool,
+    /// Whether the core keeps a transcript.
+    pub transcript: bool,
+}
+
+impl Job {
+    /// Tick rate of the run.
+    pub fn hz(&self) -> Hz {
+        self.hz.unwrap_or(self.policy.info().time.hz)
+    }
+    /// The instant at which the run is cut, if it has not ended before.
+    pub fn end(&self) -> Time {
+        let length = self.duration.or(self.workload.duration).unwrap_or_else(|| {
+            if may_run_for_ever(&self.workload) { DEFAULT_DURATION } else { Nanos::MAX }
+        });
+        Time::ZERO.saturating_add(length)
+    }
+}
+
+/// Whether some program has a loop without end.
+fn may_run_for_ever(workload: &Workload) -> bool {
+    workload.programs.iter().any(|program| {
+        program.ops.iter().enumerate().any(|(at, op)| match op {
+            Op::RunForever => true,
+            Op::Jump { target } => *target as usize <= at,
+            _ => false,
+        })
+    })
+}
+
+/// What a run yields beside its figures.
+#[derive(Clone, Debug)]
+pub struct RunOutput {
+    /// The figures.
+    pub result: RunResult,
+    /// The transcript, if it was asked for.
+    pub transcript: Vec<Entry>,
+    /// Things the user must know before trusting the result.
+    pub warnings: Vec<String>,
+}
+
+/// Why a run cannot be trusted or did not take place.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The workload is faulty in a way that only running shows.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// Writing the trace failed.
+    #[error("cannot write the trace: {0}")]
+    Trace(#[from] std::io::Error),
+    /// The warm-up is as long as the run.
+    #[error("the warm-up of {warmup} leaves nothing of a run of {length} to measure")]
+    Warmup {
+        /// The warm-up.
+        warmup: Nanos,
+        /// The length of the run.
+        length: Nanos,
+    },
+}
+
+/// Hears how far a run has come.
+pub trait Progress {
+    /// The run has reached `now` of `end` ([`Time::MAX`] = until it ends by itself).
+    fn reached(&self, now: Time, end: Time);
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn reached(&self, _now: Time, _end: Time) {}
+}
+
+/// Runs `job`; `stop` ends it early with the figures so far.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(
+    job: &Job,
+    stop: &AtomicBool,
+    progress: &dyn Progress,
+    sink: Option<Sink>,
+) -> Result<RunOutput, RunError> {
+    let end = job.end();
+    if end != Time::MAX && Time::ZERO + job.warmup >= end {
+        let length = end - Time::ZERO;
+        return Err(RunError::Warmup { warmup: job.warmup, length });
+    }
+    let visitor = Runner { job, stop, progress, sink };
+    with_policy(job.policy.info().name, visitor).expect("a parsed spec names a policy")
+}
+
+struct Runner<'a> {
+    job: &'a Job,
+    stop: &'a AtomicBool,
+    progress: &'a dyn Progress,
+    sink: Option<Sink>,
+}
+
+/// Simulated time between two looks at `stop`.
+const CHUNK: Nanos = Nanos::from_ms(5);
+
+impl PolicyVisitor for Runner<'_> {
+    type Out = Result<RunOutput, RunError>;
+
+    fn visit<P: PolicyDef>(self) -> Self::Out {
+        let job = self.job;
+        let tunables = job.policy.tunables::<P::Tunables>();
+        let n_tasks = job.workload.tasks.iter().map(|t| t.count as usize).sum();
+        let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
+        let observer = RunObserver {
+            fingerprint: Fingerprint::default(),
+            metrics: Metered::new(job),
+            sink: self.sink,
+        };
+        let config = SimConfig {
+            topo: job.topo.clone(),
+            hz: job.hz(),
+            time: P::INFO.time,
+            cost: job.cost.clone(),
+            seed: job.seed,
+            check: job.check,
+            transcript: job.transcript,
+        };
+        let mut sim = Sim::new(&job.workload, policy, observer, config);
+        let (end, status) = drive(&mut sim, job.end(), self.stop, self.progress)?;
+        conclude(job, sim, end, status)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Complete,
+    Stalled,
+    Interrupted,
+}
+
+fn drive<P: PolicyDef>(
+    sim: &mut Sim<'_, P, RunObserver>,
+    end: Time,
+    stop: &AtomicBool,
+    progress: &dyn Progress,
+) -> Result<(Time, Ending), SimError> {
+    let mut until = Time::ZERO;
+    loop {
+        until = until.saturating_add(CHUNK).min(end);
+        match sim.run_until(until)? {
+            Status::Finished => return Ok((sim.now(), Ending::Complete)),
+            Status::Stalled if end == Time::MAX => return Ok((sim.now(), Ending::Stalled)),
+            Status::Stalled => return Ok((end, Ending::Stalled)),
+            Status::Running if until == end => return Ok((end, Ending::Complete)),
+            Status::Running => {}
+        }
+        progress.reached(until, end);
+        if stop.load(Ordering::Relaxed) {
+            return Ok((until, Ending::Interrupted));
+        }
+    }
+}
+
+fn conclude<P: PolicyDef>(
+    job: &Job,
+    mut sim: Sim<'_, P, RunObserver>,
+    end: Time,
+    ending: Ending,
+) -> Result<RunOutput, RunError> {
+    let mut warnings = Vec::new();
+    if ending == Ending::Stalled {
+        warnings.push(stalled(&sim.live_tasks(), sim.now()));
+    }
+    if let Err(why) = sim.core().check_conservation(end) {
+        panic!("conservation of time is broken: {why}");
+    }
+    let events = sim.events();
+    let transcript = sim.take_transcript();
+    let (policy, observer) = sim.into_parts();
+    let mut stats = Inspect::new();
+    policy.stats(&mut stats);
+    if let Some(sink) = observer.sink {
+        sink.finish()?;
+    }
+    let result = RunResult {
+        column: job.column,
+        policy: P::INFO.name.to_string(),
+        variant: job.policy.variant().name.to_string(),
+        settings: job.policy.settings(),
+        hz: job.hz(),
+        seed: job.seed,
+        fingerprint: observer.fingerprint.value(),
+        events,
+        complete: ending != Ending::Interrupted,
+        figures: observer.metrics.metrics.finish(end),
+        policy_stats: stats.into_iter().map(|(name, n)| (name.to_string(), n)).collect(),
+    };
+    Ok(RunOutput { result, transcript, warnings })
+}
+
+fn stalled(tasks: &[String], at: Time) -> String {
+    let mut names: Vec<&str> = tasks.iter().take(5).map(String::as_str).collect();
+    if tasks.len() > names.len() {
+        names.push("…");
+    }
+    format!(
+        "from {at} s on nothing can happen any more: {} task(s) wait for each other ({})",
+        tasks.len(),
+        names.join(", ")
+    )
+}
+
+/// Everything that watches a run. One event stream feeds them all.
+struct RunObserver {
+    fingerprint: Fingerprint,
+    metrics: Metered,
+    sink: Option<Sink>,
+}
+
+impl Observer for RunObserver {
+    #[inline]
+    fn event(&mut self, now: Time, event: &SchedEvent) {
+        self.fingerprint.event(now, event);
+        self.metrics.metrics.event(now, event);
+        if let Some(sink) = &mut self.sink {
+            sink.event(now, event);
+        }
+    }
+}
+
+impl HostObserver for RunObserver {
+    fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32, facts: &NewTask) {
+        let row = self.metrics.row(template, instance);
+        self.metrics.metrics.bind(task, RowId(row));
+        if let Some(sink) = &mut self.sink {
+            let label = TaskLabel {
+                name: &self.metrics.names[row as usize],
+                nice: facts.nice,
+                class: facts.class,
+                rt_priority: facts.rt_priority,
+            };
+            sink.name_task(task, label);
+        }
+    }
+}
+
+/// Metrics with the map from templates and instances to rows.
+struct Metered {
+    metrics: Metrics,
+    /// First row and number of rows of each template.
+    rows: Vec<(u32, u32)>,
+    names: Vec<String>,
+}
+
+impl Metered {
+    fn new(job: &Job) -> Self {
+        let workload = &job.workload;
+        let mut rows = Vec::new();
+        let mut labels: Vec<RowLabel> = Vec::new();
+        for spec in &workload.tasks {
+            let n = if spec.at_start { spec.count } else { 1 };
+            rows.push((labels.len() as u32, n));
+            let SchedSpec { class, nice, .. } = spec.sched.unwrap_or_default();
+            for instance in 0..n {
+                let name =
+                    if n == 1 { spec.name.clone() } else { format!("{}-{instance}", spec.name) };
+                labels.push(RowLabel { name, group: spec.group.clone(), nice, class });
+            }
+        }
+        let names = labels.iter().map(|label| label.name.clone()).collect();
+        let marks = workload.marks.iter();
+        let config = Config {
+            n_cpus: job.topo.n_cpus(),
+            n_tasks: labels.len(),
+            rows: labels,
+            marks: marks
+                .map(|m| MarkLabel { name: m.name.clone(), unit: m.unit.clone() })
+                .collect(),
+            warmup: Time::ZERO + job.warmup,
+        };
+        Self { metrics: Metrics::new(config), rows, names }
+    }
+
+    /// Row of a task: one for each task of the start, one for all forked from a template.
+    fn row(&self, template: TemplateId, instance: u32) -> u32 {
+        let (first, n) = self.rows[template.0 as usize];
+        first + instance.min(n.saturating_sub(1))
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Where the event stream of a run is written to, if the user wants it.
+
+use std::io::{self, Write};
+
+use schedlab_policy_api::{Observer, SchedEvent};
+use schedlab_trace::{FtraceWriter, TaskLabel};
+use schedlab_units::{TaskId, Time};
+
+/// A writer of traces.
+pub trait TraceSink: Send {
+    /// Called with each event in order.
+    fn event(&mut self, now: Time, event: &SchedEvent);
+    /// Called right after the `ProcessFork` of `task`.
+    fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>);
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The first error that any write met.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A trace writer of any format.
+pub type Sink = Box<dyn TraceSink>;
+
+impl<W: Write + Send> TraceSink for FtraceWriter<W> {
+    fn event(&mut self, now: Time, event: &SchedEvent) {
+        Observer::event(self, now, event);
+    }
+    fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
+        Self::name_task(self, task, label);
+    }
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        Self::finish(*self).map(drop)
+    }
+}
