@@ -159,6 +159,8 @@ pub struct MarkFigures {
 /// How a row kept its deadlines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlineFigures {
+    /// Index of the row.
+    pub id: u32,
     /// Name of the task.
     pub task: String,
     /// Work finished in time, at the due instant included.

@@ -314,9 +314,10 @@ impl Metrics {
     }
 
     fn deadline_figures(&self) -> Vec<DeadlineFigures> {
-        let rows = self.tasks.rows.iter().zip(&self.labels);
-        rows.filter(|(row, _)| row.deadlines_met + row.deadlines_missed > 0)
-            .map(|(row, label)| DeadlineFigures {
+        let rows = self.tasks.rows.iter().zip(&self.labels).enumerate();
+        rows.filter(|(_, (row, _))| row.deadlines_met + row.deadlines_missed > 0)
+            .map(|(index, (row, label))| DeadlineFigures {
+                id: RowId::from_index(index).0,
                 task: label.name.clone(),
                 met: row.deadlines_met,
                 missed: row.deadlines_missed,

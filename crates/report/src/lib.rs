@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Results for people and programs: text, JSON, CSV.
+//!
+//! Everything is made from a [`schedlab_lab::result::Comparison`]; a new form of output is one file
+//! in `outputs` and one line in [`OUTPUTS`]. The crate runs nothing and knows no terminal: width
+//! and colour are arguments.
+#![forbid(unsafe_code)]
+
+mod columns;
+mod format;
+mod headline;
+pub mod model;
+mod outputs;
+mod sections;
+mod stats;
+mod table;
+
+pub use outputs::{OUTPUTS, Options, Output, output_by_name};

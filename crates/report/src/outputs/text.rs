@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The report for people: what was run, who is ahead in what, and all figures side by side.
+
+use std::io::{self, Write};
+
+use schedlab_lab::result::Comparison;
+use schedlab_units::Nanos;
+
+use super::{Options, Output};
+use crate::columns::{Column, Columns};
+use crate::format;
+use crate::headline::{Headline, headlines};
+use crate::model::VERSION;
+use crate::sections::{Section, sections};
+use crate::table::{BETTER, FEW, Grid, UNCLEAR, WORSE, tables};
+
+/// Tables of a terminal's width.
+pub(super) struct Text;
+
+impl Output for Text {
+    fn name(&self) -> &'static str {
+        "text"
+    }
+    fn about(&self) -> &'static str {
+        "tables, policies side by side"
+    }
+    fn write(
+        &self,
+        comparison: &Comparison,
+        options: Options,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let columns = Columns::of(comparison);
+        let sections = sections(&columns);
+        let mut blocks = vec![title(comparison), conditions(comparison, &columns, options.width)];
+        let ahead = headlines(&columns, &sections);
+        if !ahead.is_empty() {
+            blocks.extend(in_short(&ahead, columns.seeds.len(), options.width));
+        }
+        blocks.extend(tables(&columns, &sections, options.width));
+        blocks.extend(policy_stats(&columns));
+        blocks.extend(legend(&columns, &sections));
+        let text = blocks.join("\n\n");
+        let text = if options.color { colored(&text) } else { text };
+        out.write_all(text.as_bytes())?;
+        out.write_all(b"\n")
+    }
+}
+
+fn title(comparison: &Comparison) -> String {
+    let workload = &comparison.workload;
+    match workload.about.as_str() {
+        "" => format!("schedlab {VERSION}: {}", workload.name),
+        about => format!("schedlab {VERSION}: {} - {about}", workload.name),
+    }
+}
+
+/// Everything one must know to repeat the runs.
+fn conditions(comparison: &Comparison, columns: &Columns<'_>, page: usize) -> String {
+    let machine = &comparison.machine;
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let parameters: Vec<String> =
+        comparison.workload.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    if !parameters.is_empty() {
+        lines.push(("parameters".to_string(), parameters.join(" ")));
+    }
+    let counted = |n: u32, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let shape = format!(
+        "{} = {} × {} × {} × {}, costs: {}",
+        counted(machine.cpus, "CPU"),
+        counted(machine.nodes, "node"),
+        counted(machine.llcs_per_node, "LLC"),
+        counted(machine.cores_per_llc, "core"),
+        counted(machine.threads_per_core, "thread"),
+        machine.cost,
+    );
+    lines.push(("machine".to_string(), shape));
+    lines.push(("measured".to_string(), measured(columns)));
+    for column in &columns.columns {
+        lines.push((column.heading.clone(), policy(column)));
+    }
+    if columns.runs().any(|run| !run.complete) {
+        let text = "interrupted: the figures reach only as far as the runs did";
+        lines.push(("warning".to_string(), text.to_string()));
+    }
+    lines.extend(comparison.workload.notes.iter().map(|n| ("note".to_string(), n.clone())));
+    let width = lines.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
+    let mut text = Vec::new();
+    for (key, value) in &lines {
+        let mut key = key.as_str();
+        for line in format::wrap(value, page.saturating_sub(width + 4)) {
+            text.push(format!("  {key:width$}  {line}"));
+            key = "";
+        }
+    }
+    text.join("\n")
+}
+
+fn measured(columns: &Columns<'_>) -> String {
+    let spans = |get: &dyn Fn(&schedlab_metrics::RunFigures) -> Nanos| {
+        let (mut least, mut most) = (Nanos::MAX, Nanos::ZERO);
+        for run in columns.runs() {
+            (least, most) = (least.min(get(&run.figures)), most.max(get(&run.figures)));
+        }
+        if least >= most { most.to_string() } else { format!("{least} to {most}") }
+    };
+    let mut text = spans(&|figures| figures.elapsed);
+    if columns.runs().any(|run| !run.figures.warmup.is_zero()) {
+        text += &format!(" after {} of warm-up", spans(&|figures| figures.warmup));
+    }
+    match columns.seeds.as_slice() {
+        [seed] => text + &format!(", seed {seed}"),
+        [first, .., last] => text + &format!(", {} seeds {first}..{last}", columns.seeds.len()),
+        [] => text,
+    }
+}
+
+fn policy(column: &Column<'_>) -> String {
+    let mut text = column.spec.clone();
+    let Some(run) = column.first_run() else { return text };
+    text += &format!(", HZ {}", run.hz.get());
+    if column.runs.len() == 1 {
+        let events = format::count(run.events);
+        text += &format!(", {events} events, fingerprint {:016x}", run.fingerprint);
+    }
+    text
+}
+
+fn in_short(headlines: &[Headline], n_seeds: usize, width: usize) -> Option<String> {
+    let cells = |h: &Headline| {
+        let what = h.what.clone();
+        vec![format!("  {}", h.ahead), what, h.figure.clone(), format!("against {}", h.against)]
+    };
+    let without = || Grid::plain(headlines.iter().map(cells).collect(), 2);
+    let with_factor = |h: &Headline| [cells(h), vec![h.factor()]].concat();
+    let with = Grid::plain(headlines.iter().map(with_factor).collect(), 2);
+    let text = with.render_within(width, 1).or_else(|| without().render_within(width, 1))?;
+    let title = match n_seeds {
+        0 | 1 => "Who is ahead, largest differences first",
+        _ => "Who is ahead, largest differences first (means over all seeds)",
+    };
+    Some(format!("{title}\n{text}"))
+}
+
+/// Totals of the policies' own; those of different policies are not comparable.
+fn policy_stats(columns: &Columns<'_>) -> Option<String> {
+    if columns.seeds.len() != 1 {
+        return None;
+    }
+    let of_column = |column: &Column<'_>| {
+        let run = column.first_run()?;
+        let stats = run.policy_stats.iter().map(|(name, value)| format!("{name} {value}"));
+        let stats: Vec<String> = stats.collect();
+        if stats.is_empty() {
+            return None;
+        }
+        Some(format!("  {}: {}", column.heading, stats.join(", ")))
+    };
+    let lines: Vec<String> = columns.columns.iter().filter_map(of_column).collect();
+    if lines.is_empty() {
+        return None;
+    }
+    Some(format!("Counters of the policies\n{}", lines.join("\n")))
+}
+
+/// Explains the signs that were used.
+fn legend(columns: &Columns<'_>, sections: &[Section]) -> Option<String> {
+    let mut lines = Vec::new();
+    if columns.seeds.len() > 1 {
+        lines.push(
+            "±: half the 95 % confidence interval over the seeds (Student's t); changes are paired \
+             by seed"
+                .to_string(),
+        );
+    }
+    if let [first, _, ..] = columns.columns.as_slice() {
+        let unclear = if columns.seeds.len() > 1 {
+            format!(", {UNCLEAR} not told apart by these seeds")
+        } else {
+            String::new()
+        };
+        let first = &first.heading;
+        lines.push(format!("change: against {first}; {BETTER} better, {WORSE} worse{unclear}"));
+    }
+    let few = sections.iter().flat_map(|s| &s.rows).any(|row| row.few.contains(&true));
+    if few {
+        lines.push(format!("{FEW}: fewer than 1000 samples"));
+    }
+    if lines.is_empty() { None } else { Some(lines.join("\n")) }
+}
+
+/// Titles and headers bold, judgements in colour, rules faint.
+fn colored(text: &str) -> String {
+    const BOLD: &str = "\x1b[1m";
+    const FAINT: &str = "\x1b[2m";
+    const GREEN: &str = "\x1b[32m";
+    const RED: &str = "\x1b[31m";
+    const PLAIN: &str = "\x1b[0m";
+    let lines: Vec<&str> = text.lines().collect();
+    let is_rule = |line: &&str| line.starts_with('─');
+    let paint = |(index, line): (usize, &&str)| {
+        let starts_block = index == 0 || lines[index - 1].is_empty();
+        if is_rule(line) {
+            format!("{FAINT}{line}{PLAIN}")
+        } else if lines.get(index + 1).is_some_and(is_rule)
+            || starts_block && lines.get(index + 1).is_some_and(|next| next.starts_with("  "))
+            || index == 0
+        {
+            format!("{BOLD}{line}{PLAIN}")
+        } else {
+            line.replace(BETTER, &format!("{GREEN}{BETTER}{PLAIN}"))
+                .replace(WORSE, &format!("{RED}{WORSE}{PLAIN}"))
+        }
+    };
+    lines.iter().enumerate().map(paint).collect::<Vec<_>>().join("\n")
+}
