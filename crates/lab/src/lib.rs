@@ -7,6 +7,7 @@
 
 pub mod batch;
 pub mod machine;
+pub mod metered;
 mod nearest;
 pub mod result;
 pub mod run;

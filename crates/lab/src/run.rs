@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schedlab_kcore::{Entry, NewTask};
-use schedlab_metrics::{Config, MarkLabel, Metrics, RowId, RowLabel};
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
     Build, Fingerprint, Inspect, Observer, PolicyDef, PolicyVisitor, SchedEvent, Topology,
@@ -14,9 +13,10 @@ use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, SimError, Status};
 use schedlab_trace::TaskLabel;
 use schedlab_units::{Hz, Nanos, TaskId, Time};
 use schedlab_workload::Workload;
-use schedlab_workload::ir::{Op, SchedSpec, TemplateId};
+use schedlab_workload::ir::{Op, TemplateId};
 use thiserror::Error;
 
+use crate::metered::Metered;
 use crate::result::RunResult;
 use crate::sink::Sink;
 use crate::spec::PolicySpec;
@@ -160,7 +160,7 @@ impl PolicyVisitor for Runner<'_> {
         let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
         let observer = RunObserver {
             fingerprint: Fingerprint::default(),
-            metrics: Metered::new(job),
+            metrics: Metered::new(&job.workload, job.topo.n_cpus(), job.warmup),
             sink: self.sink,
         };
         let config = SimConfig {
@@ -240,7 +240,7 @@ fn conclude<P: PolicyDef>(
         fingerprint: observer.fingerprint.value(),
         events,
         complete: ending != Ending::Interrupted,
-        figures: observer.metrics.metrics.finish(end),
+        figures: observer.metrics.finish(end),
         policy_stats: stats.into_iter().map(|(name, n)| (name.to_string(), n)).collect(),
     };
     Ok(RunOutput { result, transcript, warnings })
@@ -269,7 +269,7 @@ impl Observer for RunObserver {
     #[inline]
     fn event(&mut self, now: Time, event: &SchedEvent) {
         self.fingerprint.event(now, event);
-        self.metrics.metrics.event(now, event);
+        self.metrics.event(now, event);
         if let Some(sink) = &mut self.sink {
             sink.event(now, event);
         }
@@ -278,60 +278,15 @@ impl Observer for RunObserver {
 
 impl HostObserver for RunObserver {
     fn task_created(&mut self, task: TaskId, template: TemplateId, instance: u32, facts: &NewTask) {
-        let row = self.metrics.row(template, instance);
-        self.metrics.metrics.bind(task, RowId(row));
+        self.metrics.task_created(task, template, instance, facts);
         if let Some(sink) = &mut self.sink {
             let label = TaskLabel {
-                name: &self.metrics.names[row as usize],
+                name: self.metrics.name(template, instance),
                 nice: facts.nice,
                 class: facts.class,
                 rt_priority: facts.rt_priority,
             };
             sink.name_task(task, label);
         }
-    }
-}
-
-/// Metrics with the map from templates and instances to rows.
-struct Metered {
-    metrics: Metrics,
-    /// First row and number of rows of each template.
-    rows: Vec<(u32, u32)>,
-    names: Vec<String>,
-}
-
-impl Metered {
-    fn new(job: &Job) -> Self {
-        let workload = &job.workload;
-        let mut rows = Vec::new();
-        let mut labels: Vec<RowLabel> = Vec::new();
-        for spec in &workload.tasks {
-            let n = if spec.at_start { spec.count } else { 1 };
-            rows.push((labels.len() as u32, n));
-            let SchedSpec { class, nice, .. } = spec.sched.unwrap_or_default();
-            for instance in 0..n {
-                let name =
-                    if n == 1 { spec.name.clone() } else { format!("{}-{instance}", spec.name) };
-                labels.push(RowLabel { name, group: spec.group.clone(), nice, class });
-            }
-        }
-        let names = labels.iter().map(|label| label.name.clone()).collect();
-        let marks = workload.marks.iter();
-        let config = Config {
-            n_cpus: job.topo.n_cpus(),
-            n_tasks: labels.len(),
-            rows: labels,
-            marks: marks
-                .map(|m| MarkLabel { name: m.name.clone(), unit: m.unit.clone() })
-                .collect(),
-            warmup: Time::ZERO + job.warmup,
-        };
-        Self { metrics: Metrics::new(config), rows, names }
-    }
-
-    /// Row of a task: one for each task of the start, one for all forked from a template.
-    fn row(&self, template: TemplateId, instance: u32) -> u32 {
-        let (first, n) = self.rows[template.0 as usize];
-        first + instance.min(n.saturating_sub(1))
     }
 }

@@ -6,10 +6,10 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Build, Ctx, Dequeue, Enqueue, Idle, Policy, PolicyDef, PolicyInfo, PutPrev, TickPhase,
-    Timekeeping, TimerBase, Tunables, Variant, View, Wake,
+    Build, Ctx, Dequeue, Enqueue, Idle, Policy, PolicyDef, PolicyInfo, PutPrev, Timekeeping,
+    Tunables, Variant, View, Wake,
 };
-use schedlab_units::{CpuId, Hz, TaskId};
+use schedlab_units::{CpuId, TaskId};
 
 use crate::lists::Lists;
 
@@ -30,11 +30,7 @@ impl PolicyDef for Fifo {
         about: "first come, first served; a task runs until it blocks (for tests and teaching)",
         variants: &[Variant { name: "", about: "the only one", set: &[] }],
         tunables: FifoTunables::SPECS,
-        time: Timekeeping {
-            hz: Hz::new(1000),
-            phase: TickPhase::Aligned,
-            timers: TimerBase::HighRes,
-        },
+        time: Timekeeping::MODERN,
         work_conserving: None,
     };
     fn build(_: &FifoTunables, build: Build<'_>) -> Self {

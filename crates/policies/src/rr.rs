@@ -7,10 +7,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev, TickPhase,
-    Timekeeping, TimerBase, Tunables, Variant, View, Wake,
+    Build, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
+    Timekeeping, Tunables, Variant, View, Wake,
 };
-use schedlab_units::{CpuId, Hz, TaskId};
+use schedlab_units::{CpuId, Nanos, TaskId};
 
 use crate::lists::Lists;
 
@@ -26,6 +26,7 @@ schedlab_policy_api::tunables! {
 pub struct Rr {
     lists: Lists,
     slice_ticks: u32,
+    tick: Nanos,
     /// Ticks left to the current task, per CPU.
     left: Vec<u32>,
 }
@@ -37,11 +38,7 @@ impl PolicyDef for Rr {
         about: "round robin with a fixed timeslice (for tests and teaching)",
         variants: &[Variant { name: "", about: "the only one", set: &[] }],
         tunables: RrTunables::SPECS,
-        time: Timekeeping {
-            hz: Hz::new(1000),
-            phase: TickPhase::Aligned,
-            timers: TimerBase::HighRes,
-        },
+        time: Timekeeping::MODERN,
         work_conserving: None,
     };
     fn build(tunables: &RrTunables, build: Build<'_>) -> Self {
@@ -50,6 +47,7 @@ impl PolicyDef for Rr {
         Self {
             lists: Lists::new(build),
             slice_ticks,
+            tick: build.hz.tick(),
             left: build.topo.cpus().map(|_| slice_ticks).collect(),
         }
     }
@@ -96,6 +94,10 @@ impl Policy for Rr {
     }
     fn balance(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
         self.lists.pull(cx, cpu);
+    }
+    /// Everybody before it runs a slice, which begins anywhere within a tick.
+    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
+        Some(self.tick * u64::from(self.slice_ticks + 1) * n_competitors as u64)
     }
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let cpu = view.tasks.cpu(task);

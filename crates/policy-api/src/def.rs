@@ -74,6 +74,12 @@ pub struct Timekeeping {
     pub timers: TimerBase,
 }
 
+impl Timekeeping {
+    /// A present-day kernel with high-resolution timers and 1000 aligned ticks a second.
+    pub const MODERN: Self =
+        Self { hz: Hz::new(1000), phase: TickPhase::Aligned, timers: TimerBase::HighRes };
+}
+
 /// What a policy says about itself.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {

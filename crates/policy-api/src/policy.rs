@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use schedlab_units::{CpuId, TaskId, Time};
+use schedlab_units::{CpuId, Nanos, TaskId, Time};
 
 use crate::{Ctx, TaskTable, Topology};
 
@@ -180,6 +180,11 @@ pub trait Policy {
     /// A timer that the policy armed has expired.
     fn timer(&mut self, _cx: &mut Ctx<'_>, _timer: u32) {}
 
+    /// Longest time that a nice 0 task which always wants a CPU waits for it beside `n_competitors`
+    /// of its kind on one CPU, as the policy promises (I7); none = it promises nothing.
+    fn wait_bound(&self, _n_competitors: usize) -> Option<Nanos> {
+        None
+    }
     /// How the cost model charges for locks.
     fn locking(&self) -> Locking {
         Locking::PerCpu

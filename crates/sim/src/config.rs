@@ -27,6 +27,14 @@ pub struct SimConfig {
     pub transcript: bool,
 }
 
+impl SimConfig {
+    /// A machine without costs, with the tick rate of `time`, seed 1, and no checks.
+    pub fn new(topo: Topology, time: Timekeeping) -> Self {
+        let cost = CostModel::zero();
+        Self { topo, hz: time.hz, time, cost, seed: 1, check: false, transcript: false }
+    }
+}
+
 /// An observer that is also told who a task is.
 pub trait HostObserver: Observer {
     /// `task`, whose `ProcessFork` was just seen, was forked with `facts`; it is instance `instance`

@@ -10,8 +10,8 @@ use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, SimError, Status};
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
 use schedlab_workload::ir::{
-    Dist, MarkSpec, ObjectId, Objects, Op, PipeSpec, ProcessSpec, Program, ProgramId,
-    SemaphoreSpec, TaskSpec, TemplateId,
+    Dist, MarkSpec, ObjectId, Objects, Op, PipeSpec, Program, ProgramId, SemaphoreSpec, TaskSpec,
+    TemplateId,
 };
 
 /// Keeps events as text, one a line, and the fingerprint.
@@ -29,23 +29,9 @@ impl Observer for Log {
 }
 impl HostObserver for Log {}
 
-fn task(name: &str, program: u32) -> TaskSpec {
-    TaskSpec {
-        name: name.to_string(),
-        group: name.to_string(),
-        count: 1,
-        at_start: true,
-        start: Nanos::ZERO,
-        sched: None,
-        affinity: None,
-        start_cpu: None,
-        process: ProcessSpec::Own,
-        program: ProgramId(program),
-    }
-}
-
 fn workload(programs: Vec<Vec<Op>>) -> Workload {
-    let tasks = (0..programs.len()).map(|i| task(&format!("t{i}"), i as u32)).collect();
+    let tasks =
+        (0..programs.len()).map(|i| TaskSpec::new(&format!("t{i}"), ProgramId(i as u32))).collect();
     let programs = programs.into_iter().map(|ops| Program { ops, n_counters: 1 }).collect();
     Workload { name: "test".to_string(), tasks, programs, ..Workload::default() }
 }
@@ -59,8 +45,7 @@ fn build<'w, P: PolicyDef>(
     let topo = Topology::flat(cpus).expect("legal");
     let time = P::INFO.time;
     let policy = P::build(tunables, Build { topo: &topo, hz: time.hz, n_tasks: 8 });
-    let config =
-        SimConfig { topo, hz: time.hz, time, cost, seed: 1, check: true, transcript: false };
+    let config = SimConfig { cost, check: true, ..SimConfig::new(topo, time) };
     Sim::new(workload, policy, Log::default(), config)
 }
 
@@ -184,8 +169,7 @@ fn same_inputs_give_the_same_fingerprint() {
         let time = Rr::INFO.time;
         let tunables = RrTunables::default();
         let policy = Rr::build(&tunables, Build { topo: &topo, hz: time.hz, n_tasks: 3 });
-        let config =
-            SimConfig { topo, hz: time.hz, time, cost, seed, check: true, transcript: false };
+        let config = SimConfig { cost, seed, check: true, ..SimConfig::new(topo, time) };
         let mut sim = Sim::new(&workload, policy, Log::default(), config);
         sim.run_until(Time::from_ns(500 * MS)).expect("runs");
         sim.into_parts().1.fingerprint.value()

@@ -82,6 +82,24 @@ pub struct TaskSpec {
     pub program: ProgramId,
 }
 
+impl TaskSpec {
+    /// One task that exists from the start, in a process of its own, with default parameters.
+    pub fn new(name: &str, program: ProgramId) -> Self {
+        Self {
+            name: name.to_string(),
+            group: name.to_string(),
+            count: 1,
+            at_start: true,
+            start: Nanos::ZERO,
+            sched: None,
+            affinity: None,
+            start_cpu: None,
+            process: ProcessSpec::Own,
+            program,
+        }
+    }
+}
+
 /// Scheduling parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedSpec {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Metrics of a simulated workload: which task counts in which row.
+
+use schedlab_kcore::NewTask;
+use schedlab_metrics::{Config, MarkLabel, Metrics, RowId, RowLabel, RunFigures};
+use schedlab_policy_api::{Observer, SchedEvent};
+use schedlab_sim::HostObserver;
+use schedlab_units::{Nanos, TaskId, Time};
+use schedlab_workload::Workload;
+use schedlab_workload::ir::{SchedSpec, TemplateId};
+
+/// An observer that computes the figures of a workload, one row for each task of the start and one
+/// for all tasks forked from a template.
+pub struct Metered {
+    metrics: Metrics,
+    /// First row and number of rows of each template.
+    rows: Vec<(u32, u32)>,
+    names: Vec<String>,
+}
+
+impl Metered {
+    /// Figures of `workload` on `n_cpus` CPUs from `warmup` on.
+    pub fn new(workload: &Workload, n_cpus: usize, warmup: Nanos) -> Self {
+        let mut rows = Vec::new();
+        let mut labels: Vec<RowLabel> = Vec::new();
+        for spec in &workload.tasks {
+            let n = if spec.at_start { spec.count } else { 1 };
+            rows.push((labels.len() as u32, n));
+            let SchedSpec { class, nice, .. } = spec.sched.unwrap_or_default();
+            for instance in 0..n {
+                let name =
+                    if n == 1 { spec.name.clone() } else { format!("{}-{instance}", spec.name) };
+                labels.push(RowLabel { name, group: spec.group.clone(), nice, class });
+            }
+        }
+        let names = labels.iter().map(|label| label.name.clone()).collect();
+        let marks = workload.marks.iter();
+        let config = Config {
+            n_cpus,
+            n_tasks: labels.len(),
+            rows: labels,
+            marks: marks
+                .map(|m| MarkLabel { name: m.name.clone(), unit: m.unit.clone() })
+                .collect(),
+            warmup: Time::ZERO + warmup,
+        };
+        Self { metrics: Metrics::new(config), rows, names }
+    }
+
+    /// Row of a task.
+    fn row(&self, template: TemplateId, instance: u32) -> u32 {
+        let (first, n) = self.rows[template.0 as usize];
+        first + instance.min(n.saturating_sub(1))
+    }
+
+    /// Name of the row in which a task counts.
+    pub fn name(&self, template: TemplateId, instance: u32) -> &str {
+        &self.names[self.row(template, instance) as usize]
+    }
+
+    /// The figures at the end of the run.
+    pub fn finish(self, end: Time) -> RunFigures {
+        self.metrics.finish(end)
+    }
+}
+
+impl Observer for Metered {
+    #[inline]
+    fn event(&mut self, now: Time, event: &SchedEvent) {
+        self.metrics.event(now, event);
+    }
+}
+
+impl HostObserver for Metered {
+    fn task_created(
+        &mut self,
+        task: TaskId,
+        template: TemplateId,
+        instance: u32,
+        _facts: &NewTask,
+    ) {
+        let row = self.row(template, instance);
+        self.metrics.bind(task, RowId(row));
+    }
+}
