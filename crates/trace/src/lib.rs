@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Readers and writers of scheduler traces.
+//!
+//! Reads what tools print about real kernels (`perf script`, tracefs, `trace-cmd report`) into a
+//! [`schedlab_policy_api::Recording`], and writes simulated runs as ftrace text and as our own
+//! `.slt` files, which it reads back.
+//! It does not interpret traces: turning a recording into a workload is the `workload` crate's job.
+#![forbid(unsafe_code)]
+
+mod comms;
+mod format;
+mod ftrace_writer;
+mod kernel_view;
+mod recorder;
+pub mod slt;
+mod summary;
+mod text;
+
+pub use format::{Format, detect};
+pub use ftrace_writer::FtraceWriter;
+pub use kernel_view::TaskLabel;
+pub use recorder::RecordingBuilder;
+pub use summary::{Read, ReadSummary};
+pub use text::{MAX_LINE_BYTES, UNKNOWN_PID, read, read_ftrace, read_perf_script};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Traces as text.
+
+mod body;
+mod builder;
+mod lines;
+mod plugin;
+mod prefix;
+mod printk;
+mod reader;
+mod scan;
+mod state;
+
+pub(crate) use prefix::{Layout, parse as parse_prefix};
+pub use builder::UNKNOWN_PID;
+pub use lines::MAX_LINE_BYTES;
+pub use reader::{read, read_ftrace, read_perf_script};

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The two readers of text: which lines are records, which are decoration, which are faults.
+
+use std::io::BufRead;
+
+use schedlab_units::{CpuId, Located};
+
+use super::body;
+use super::builder::Builder;
+use super::lines::{Line, Lines};
+use super::prefix::{self, Layout, Prefix};
+use super::scan::{Fault, find, take_unsigned, trim};
+use crate::format::{Format, detect};
+use crate::summary::Read;
+
+/// Reads a text trace of either form.
+///
+/// # Errors
+/// As [`read_perf_script`]; also files that are no text trace, with the way to convert them.
+pub fn read<R: BufRead>(mut input: R) -> Result<Read, Located> {
+    let start = input
+        .fill_buf()
+        .map_err(|error| Located::whole(format!("cannot read the trace: {error}")))?;
+    if start.is_empty() {
+        return Err(empty());
+    }
+    match detect(start) {
+        Some(Format::PerfScript) => read_perf_script(input),
+        Some(Format::FtraceText) => read_ftrace(input),
+        Some(other) => Err(other.not_a_text_trace()),
+        // Reading on gives the place of the first line that does not fit.
+        None => read_perf_script(input).map_err(|error| {
+            if error.at.is_none() {
+                return error;
+            }
+            error.hint(
+                "expected the text of `perf script`, of the `trace` file of tracefs, or of \
+                 `trace-cmd report`",
+            )
+        }),
+    }
+}
+
+/// Reads the text of `perf script`.
+///
+/// # Errors
+/// A line that is neither a record nor decoration, a record whose body does not have the form of
+/// its event, a clock that jumps back, a line longer than [`super::MAX_LINE_BYTES`], a file without
+/// any scheduling event; all but the last with their place.
+pub fn read_perf_script<R: BufRead>(input: R) -> Result<Read, Located> {
+    read_lines(input, Layout::Perf)
+}
+
+/// Reads the text of tracefs' `trace` file or of `trace-cmd report`.
+///
+/// # Errors
+/// As [`read_perf_script`].
+pub fn read_ftrace<R: BufRead>(input: R) -> Result<Read, Located> {
+    read_lines(input, Layout::Ftrace)
+}
+
+fn read_lines<R: BufRead>(input: R, layout: Layout) -> Result<Read, Located> {
+    let format = match layout {
+        Layout::Perf => Format::PerfScript,
+        Layout::Ftrace => Format::FtraceText,
+    };
+    let mut lines = Lines::new(input);
+    let mut builder = Builder::new(format);
+    // Whether the line before was a record or a frame of its call chain.
+    let mut after_record = false;
+    while let Some(line) = lines.next()? {
+        after_record = take_line(&mut builder, layout, line, after_record)
+            .map_err(|fault| locate(fault, line))?;
+        builder.summary.final_newline = line.ended;
+    }
+    if lines.number() == 0 {
+        return Err(empty());
+    }
+    let read = builder.finish(lines.number());
+    if read.recording.records.is_empty() {
+        return Err(no_events(&read));
+    }
+    Ok(read)
+}
+
+/// Takes one line; true when it is a record or belongs to one.
+fn take_line(
+    builder: &mut Builder,
+    layout: Layout,
+    line: Line<'_>,
+    after_record: bool,
+) -> Result<bool, Fault> {
+    let bytes = line.bytes;
+    if trim(bytes).is_empty() {
+        return Ok(false);
+    }
+    if let Some(notice) = notice(bytes, layout)? {
+        if let Notice::Lost { cpu, count } = notice {
+            builder.lost(cpu, count);
+        }
+        return Ok(false);
+    }
+    let prefix = match prefix::parse(bytes, layout) {
+        Ok(prefix) => prefix,
+        Err(_) if after_record && layout == Layout::Perf && is_call_chain_frame(bytes) => {
+            builder.summary.call_chain_lines += 1;
+            return Ok(true);
+        }
+        Err(fault) => return Err(fault),
+    };
+    if !line.ended && !prefix.event_ended {
+        return Err(Fault::new(bytes.len(), "the event name has no end"));
+    }
+    let body = &bytes[prefix.body_at..];
+    if layout == Layout::Perf && prefix.event.starts_with(b"PERF_RECORD_LOST") {
+        builder.lost(prefix.cpu, perf_lost(body));
+    }
+    let comms = &mut builder.comms;
+    let parsed = body::parse(prefix.event, body, &mut |name| comms.intern(name))
+        .map_err(|fault| fault.shifted(prefix.body_at))?;
+    if !line.ended && parsed.is_none() && body.is_empty() {
+        // `sched:` may be the beginning of `sched:sched_switch:`.
+        return Err(Fault::new(bytes.len(), "the event has no body"));
+    }
+    builder.push(&prefix, parsed).map_err(|fault| at_time(fault, &prefix))?;
+    Ok(true)
+}
+
+/// The fault, or for a last line without line feed the likelier cause.
+fn locate(fault: Fault, line: Line<'_>) -> Located {
+    if line.ended {
+        return fault.in_line(line.number, line.bytes);
+    }
+    let message = format!("the file ends in the middle of a record: {}", fault.message);
+    Fault::new(line.bytes.len(), message)
+        .hint("the trace was cut: record or copy it again, or delete its last line")
+        .in_line(line.number, line.bytes)
+}
+
+fn at_time(mut fault: Fault, prefix: &Prefix<'_>) -> Fault {
+    // The body follows the event name, which follows the time; the line's start is near enough.
+    fault.at = fault.at.min(prefix.body_at);
+    fault
+}
+
+/// A line that is no record.
+enum Notice {
+    Comment,
+    Lost { cpu: CpuId, count: Option<u64> },
+}
+
+/// Recognises comments and notices of lost events.
+///
+/// - `CPU:3 [LOST 17 EVENTS]`, `CPU:3 [LOST EVENTS]`: tracefs.
+/// - `CPU:3 [17 EVENTS DROPPED]`, `CPU:3 [EVENTS DROPPED]`, `CPU 3: 17 EVENTS DROPPED`: trace-cmd.
+/// - `##### CPU 3 buffer started ####`: tracefs, when older events of that CPU were overwritten.
+/// - `cpus=4`, `version = 7`, `CPU 3 is empty`: heading of trace-cmd.
+fn notice(bytes: &[u8], layout: Layout) -> Result<Option<Notice>, Fault> {
+    let text = trim(bytes);
+    if let Some(comment) = text.strip_prefix(b"#") {
+        let comment = comment.strip_prefix(b"#### CPU ").filter(|_| layout == Layout::Ftrace);
+        return Ok(Some(match comment.and_then(take_unsigned) {
+            Some((cpu, rest)) if find(rest, b"buffer started").is_some() => {
+                Notice::Lost { cpu: body::cpu_id(cpu)?, count: None }
+            }
+            _ => Notice::Comment,
+        }));
+    }
+    if layout == Layout::Perf {
+        return Ok(None);
+    }
+    if let Some(rest) = text.strip_prefix(b"CPU") {
+        let rest = rest.strip_prefix(b":").or_else(|| rest.strip_prefix(b" "));
+        let Some((cpu, rest)) = rest.and_then(take_unsigned) else { return Ok(None) };
+        if trim(rest) == b"is empty" {
+            return Ok(Some(Notice::Comment));
+        }
+        let lost = find(rest, b"LOST").or_else(|| find(rest, b"DROPPED")).is_some();
+        if !lost || find(rest, b"EVENTS").is_none() {
+            return Ok(None);
+        }
+        let count = rest.iter().position(u8::is_ascii_digit);
+        let count = count.and_then(|at| take_unsigned(&rest[at..])).map(|(n, _)| n);
+        return Ok(Some(Notice::Lost { cpu: body::cpu_id(cpu)?, count }));
+    }
+    let heading = text.strip_prefix(b"cpus=").or_else(|| text.strip_prefix(b"version = "));
+    Ok(heading.filter(|n| n.iter().all(u8::is_ascii_digit)).map(|_| Notice::Comment))
+}
+
+/// `lost N` behind `PERF_RECORD_LOST`.
+fn perf_lost(body: &[u8]) -> Option<u64> {
+    let at = body.iter().position(u8::is_ascii_digit)?;
+    take_unsigned(&body[at..]).map(|(n, _)| n)
+}
+
+/// `TAB ffffffff810a1b2c function+0x1c (object)`: a frame of a call chain.
+fn is_call_chain_frame(bytes: &[u8]) -> bool {
+    let text = trim(bytes);
+    let word = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
+    bytes[0] == b'\t' && text[..word].iter().all(u8::is_ascii_hexdigit)
+}
+
+fn empty() -> Located {
+    Located::whole("the file is empty").hint("a trace needs at least one scheduling event")
+}
+
+fn no_events(read: &Read) -> Located {
+    let message = match read.summary.n_other() {
+        0 => "the trace holds no event".to_string(),
+        n => format!("the trace holds no scheduling event, only {n} others"),
+    };
+    Located::whole(message).hint(
+        "record sched_switch and sched_waking, and if possible sched_wakeup_new, \
+         sched_process_fork, sched_process_exec, sched_process_exit, sched_stat_runtime",
+    )
+}
