@@ -7,11 +7,26 @@
 //! steps. Nothing here schedules, and nothing reads a clock.
 #![forbid(unsafe_code)]
 
+mod digest;
 mod dist;
+mod expr;
 pub mod ir;
+mod library;
+mod load;
+mod machine;
+mod nearest;
+mod origins;
+mod rtapp;
+mod toml;
 mod validate;
 mod vm;
 
+pub use digest::{Digest, digest};
 pub use ir::Workload;
-pub use validate::{Invalid, MAX_DURATION_NS, MAX_TASKS, Place, validate};
+pub use library::{Builtin, builtins, find};
+pub use load::{LoadError, LoadErrorKind, LoadOptions, Loaded, load_bytes, load_text, resolve};
+pub use machine::check_machine;
+pub use rtapp::RtAppOptions;
+pub use toml::{ParamDoc, to_toml};
+pub use validate::{Invalid, MAX_AMOUNT, MAX_DURATION_NS, MAX_TASKS, Place, validate};
 pub use vm::{Step, Vm};

@@ -15,6 +15,8 @@ use crate::ir::{
 
 /// Longest single duration: 2^60 ns, about 36 years.
 pub const MAX_DURATION_NS: u64 = 1 << 60;
+/// Largest count or number of bytes: 2^60.
+pub const MAX_AMOUNT: u64 = 1 << 60;
 /// Most tasks that may exist at the start.
 pub const MAX_TASKS: u64 = 1 << 20;
 
@@ -27,6 +29,8 @@ pub enum Place {
     Object,
     /// The task template with this index.
     Task(usize),
+    /// The affinity of the task template with this index.
+    Affinity(usize),
     /// Operation `op` of program `program`.
     Op {
         /// Index of the program.
@@ -83,13 +87,21 @@ fn unique<'a>(kind: &str, names: impl Iterator<Item = &'a String>) -> Result<(),
     let mut seen = BTreeSet::new();
     for name in names {
         if !seen.insert(name) {
-            return fault(Place::Object, format!("the name `{name}` is given to more than one {kind}"));
+            return fault(
+                Place::Object,
+                format!("the name `{name}` is given to more than one {kind}"),
+            );
         }
     }
     Ok(())
 }
 
 fn check_objects(objects: &Objects) -> Result<(), Invalid> {
+    if objects.semaphores.iter().any(|s| s.initial > MAX_AMOUNT)
+        || objects.pipes.iter().any(|p| p.capacity > MAX_AMOUNT)
+    {
+        return fault(Place::Object, "the capacity or count of an object is above 2^60");
+    }
     for pipe in &objects.pipes {
         if pipe.capacity == 0 || pipe.charge_per_write.is_some_and(|c| c > pipe.capacity) {
             let message = format!("pipe `{}` cannot hold a single write", pipe.name);
@@ -240,7 +252,11 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
         Op::Fork { template, .. } => template_known(template.0),
         Op::SetSched(sched) => check_sched(sched),
         Op::SetAffinity(set) if set.is_empty() => Err("the affinity has no CPU".to_string()),
-        Op::Mark { mark, .. } | Op::MarkStart(mark) | Op::MarkStop(mark) => mark_known(mark.0),
+        Op::Mark { mark, n } => {
+            check_amount(*n)?;
+            mark_known(mark.0)
+        }
+        Op::MarkStart(mark) | Op::MarkStop(mark) => mark_known(mark.0),
         Op::Deadline { within } if within.as_ns() > MAX_DURATION_NS => {
             Err("the deadline is longer than 36 years".to_string())
         }
@@ -257,6 +273,7 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
             if *denominator == 0 || numerator > denominator {
                 return Err(format!("{numerator}/{denominator} is not a probability"));
             }
+            check_amount(*denominator)?;
             target_known(*target)
         }
         Op::RunForever
@@ -291,20 +308,19 @@ fn check_dist(dist: Dist) -> Result<(), String> {
         Dist::Uniform(low, high) if low > high => {
             Err(format!("the distribution from {low} to {high} runs backwards"))
         }
-        // The generator multiplies the mean by up to 45.
-        Dist::Exponential(mean) if mean > u64::MAX / 64 => {
-            Err("the mean of the distribution is too large".to_string())
-        }
-        _ => Ok(()),
+        _ => check_amount(dist.max()),
     }
 }
 
+fn check_amount(n: u64) -> Result<(), String> {
+    if n > MAX_AMOUNT { Err(format!("{n} is above 2^60")) } else { Ok(()) }
+}
+
 fn check_span(dist: Dist) -> Result<(), String> {
-    check_dist(dist)?;
     if dist.max() > MAX_DURATION_NS {
         return Err("a duration is longer than 36 years".to_string());
     }
-    Ok(())
+    check_dist(dist)
 }
 
 fn is_control(op: &Op) -> bool {
@@ -320,6 +336,7 @@ fn is_instant(op: &Op) -> bool {
         Op::Run(d) | Op::Kernel(d) | Op::Spin(d) | Op::Sleep(d) | Op::Disk(d) => d.max() == 0,
         Op::Timer { period, .. } => period.max() == 0,
         Op::SemPost(_)
+        | Op::Lock(_)
         | Op::Unlock(_)
         | Op::CondSignal(_)
         | Op::CondBroadcast(_)

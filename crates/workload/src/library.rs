@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The built-in workloads: the files of `workloads/`, one each.
+
+use schedlab_units::Located;
+
+use crate::nearest::nearest;
+use crate::toml::{ParamDoc, params_of};
+
+/// A built-in workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    /// Its name, that of its file.
+    pub name: &'static str,
+    /// The text of its file.
+    pub text: &'static str,
+}
+
+static BUILTINS: &[Builtin] = include!(concat!(env!("OUT_DIR"), "/builtins.rs"));
+
+impl Builtin {
+    /// The comment at the head of the file: origin, what it models, expected shape, doubts.
+    pub fn header(&self) -> String {
+        let lines = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        let lines = lines.filter(|line| !line.contains("SPDX-License-Identifier"));
+        let lines: Vec<&str> =
+            lines.map(|line| line.strip_prefix(' ').unwrap_or(line).trim_end()).collect();
+        lines.join("\n")
+    }
+
+    /// Its parameters with their defaults.
+    ///
+    /// # Errors
+    /// The first fault of the file; a test excludes it for every built-in.
+    pub fn params(&self) -> Result<Vec<ParamDoc>, Located> {
+        params_of(self.text)
+    }
+}
+
+/// All built-in workloads in alphabetical order.
+pub fn builtins() -> &'static [Builtin] {
+    BUILTINS
+}
+
+/// The built-in workload of this name.
+pub fn find(name: &str) -> Option<&'static Builtin> {
+    BUILTINS.iter().find(|builtin| builtin.name == name)
+}
+
+/// What to say about a name that no built-in has.
+pub(crate) fn unknown(name: &str) -> Located {
+    let names = || BUILTINS.iter().map(|builtin| builtin.name);
+    let near = nearest(name, names());
+    let hint = if near.is_empty() {
+        format!("built-in workloads: {}", names().collect::<Vec<_>>().join(", "))
+    } else {
+        format!("did you mean {}?", near.join(" or "))
+    };
+    Located::whole("there is no workload of this name, and no such file").hint(hint)
+}

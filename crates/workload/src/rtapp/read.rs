@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! A whole file in rt-app's grammar.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use schedlab_units::Located;
+
+use super::compile::compile;
+use super::cost::Costs;
+use super::events::EventReader;
+use super::global::{self, Global};
+use super::grammar::ROOT_KEYS;
+use super::json::{Member, Node, parse};
+use super::legacy::Resources;
+use super::tasks::{TaskDef, TaskReader};
+use super::values::{Notes, entries, get, repeated_keys};
+use crate::load::{Read, ReadError};
+use crate::validate::MAX_TASKS;
+
+/// How to read rt-app's grammar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RtAppOptions {
+    /// Exactly as rt-app itself reads: of a repeated key the last value counts, at the first
+    /// place, and `suspend` waits on the name of its task whatever its value.
+    pub strict: bool,
+}
+
+/// Reads a file. `overrides` are cost knobs.
+///
+/// # Errors
+/// [`ReadError::Input`] for whatever rt-app refuses or cannot be simulated,
+/// [`ReadError::Parameter`] for one of `overrides`.
+pub(crate) fn read(
+    file: &str,
+    text: &str,
+    overrides: &[(String, String)],
+    options: &RtAppOptions,
+) -> Result<Read, ReadError> {
+    let costs = Costs::with(overrides)?;
+    let document = parse(text)?;
+    let mut notes = Notes { text, warnings: document.warnings };
+    let (workload, origins) = tree(&mut notes, &document.root, &costs, options)?;
+    let mut workload = workload;
+    let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    workload.name = stem.unwrap_or_else(|| file.to_string());
+    workload.about = format!("{} tasks of an rt-app file", workload.tasks.len());
+    workload.origin = format!("rt-app file {}", file_name(file));
+    let mut warnings = notes.warnings;
+    warnings.sort_by_key(|warning| warning.at);
+    Ok(Read { workload, origins, warnings })
+}
+
+fn file_name(file: &str) -> String {
+    Path::new(file)
+        .file_name()
+        .map_or_else(|| file.to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+fn tree(
+    notes: &mut Notes<'_>,
+    root: &Node,
+    costs: &Costs,
+    options: &RtAppOptions,
+) -> Result<(crate::ir::Workload, crate::origins::Origins), Located> {
+    let strict = options.strict;
+    let list = entries(notes.object(root, "the root")?, strict);
+    notes.only(&list, "the root", &ROOT_KEYS);
+    note_repeats(notes, root, strict);
+    let global = match get(&list, "global") {
+        Some(node) => global::read(notes, node, strict)?,
+        None => Global::default(),
+    };
+    let resources = match get(&list, "resources") {
+        Some(node) => Resources::read(notes, node, strict)?,
+        None => Resources::default(),
+    };
+    let Some(node) = get(&list, "tasks") else {
+        return Err(notes
+            .fault(root.at, "`tasks` is missing, so there is nothing to run")
+            .hint("this looks like a fragment: rt-app's merge.py joins such files into one"));
+    };
+    let members = notes.object(node, "`tasks`")?;
+    if members.is_empty() {
+        notes.warn(node.at, "`tasks` is empty: nothing will run");
+    }
+    let tasks = tasks(notes, members, &global, &resources, strict)?;
+    compile(notes, &global, costs, strict, &tasks)
+}
+
+fn note_repeats(notes: &mut Notes<'_>, root: &Node, strict: bool) {
+    let Some((at, key, n)) = repeated_keys(root) else { return };
+    let reading = if strict {
+        "the last value counts, at the first place, as in rt-app"
+    } else {
+        "all are kept in their order, as workgen does; rt-app alone keeps the last value only"
+    };
+    let others = match n {
+        1 => String::new(),
+        2 => " (and one more key)".to_string(),
+        n => format!(" (and {} more keys)", n - 1),
+    };
+    notes.warn(at, format!("the key `{key}` is repeated{others}: {reading}"));
+}
+
+fn tasks(
+    notes: &mut Notes<'_>,
+    members: &[Member],
+    global: &Global,
+    resources: &Resources,
+    strict: bool,
+) -> Result<Vec<TaskDef>, Located> {
+    let list = entries(members, strict);
+    let names: BTreeSet<&str> = list.iter().map(|entry| entry.key).collect();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let events = EventReader::new(strict);
+    let mut reader = TaskReader { notes, events, global, resources, strict };
+    let mut tasks = Vec::new();
+    let mut n_threads = 0;
+    for entry in &list {
+        // workgen appends the smallest number that makes a repeated key unique.
+        let mut name = entry.key.to_string();
+        let mut number = 1;
+        while taken.contains(&name) || (number > 1 && names.contains(name.as_str())) {
+            name = format!("{}{number}", entry.key);
+            number += 1;
+        }
+        taken.insert(name.clone());
+        let task = reader.task(name, entry.at, entry.node)?;
+        n_threads += u64::from(task.instances);
+        if n_threads > MAX_TASKS {
+            let message = format!(
+                "with this task there are {n_threads} threads; at most {MAX_TASKS} are possible"
+            );
+            return Err(reader.notes.fault(entry.at, message));
+        }
+        tasks.push(task);
+    }
+    if let Some((at, n)) = reader.events.bare_suspends {
+        let others = if n > 1 { format!(" (and {} more)", n - 1) } else { String::new() };
+        let message =
+            format!("`suspend` has no value{others}: read as workgen does, as the task's name");
+        reader.notes.warn(at, message);
+    }
+    Ok(tasks)
+}
