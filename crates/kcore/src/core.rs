@@ -132,9 +132,10 @@ impl<P: Policy, O: Observer> Core<P, O> {
         }
     }
 
-    /// [`Core::settle`] in the middle of an input, where the invariants need not hold yet.
-    pub(crate) fn settle_moves_only(&mut self, now: Time, this_cpu: CpuId) {
-        let mut at = 0;
+    /// [`Core::settle`] in the middle of an input, where the invariants need not hold yet; whether
+    /// a task moved.
+    pub(crate) fn settle_moves_only(&mut self, now: Time, this_cpu: CpuId) -> bool {
+        let (mut at, mut moved) = (0, false);
         while at < self.fx.moves.len() {
             let request = self.fx.moves[at];
             at += 1;
@@ -144,10 +145,12 @@ impl<P: Policy, O: Observer> Core<P, O> {
                 || facts.cpu == request.to
                 || !facts.affinity.contains(request.to);
             if !stale {
+                moved = true;
                 self.move_queued(now, this_cpu, request.task, request.to);
             }
         }
         self.fx.moves.clear();
+        moved
     }
 
     /// Moves a waiting task to the queue of `to`.

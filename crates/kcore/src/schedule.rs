@@ -85,9 +85,10 @@ impl<P: Policy, O: Observer> Core<P, O> {
         let mut next = self.hook(now, cpu, |p, cx| p.pick_next(cx, cpu));
         if next.is_none() {
             self.hook(now, cpu, |p, cx| p.balance(cx, cpu, Idle::NewlyIdle));
-            self.settle_moves_only(now, cpu);
-            next = self.hook(now, cpu, |p, cx| p.pick_next(cx, cpu));
-            self.fx.clear_need_resched(cpu);
+            if self.settle_moves_only(now, cpu) {
+                next = self.hook(now, cpu, |p, cx| p.pick_next(cx, cpu));
+                self.fx.clear_need_resched(cpu);
+            }
         }
         let switch =
             Switch { prev, next, next_came_from: next.map_or(cpu, |task| self.tasks.cpu(task)) };

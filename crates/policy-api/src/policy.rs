@@ -118,8 +118,8 @@ pub struct View<'a> {
 /// (2.4, O(1)) or leaves it (CFS, EEVDF, BFS) is the policy's affair.
 ///
 /// `schedule` on a CPU is: if the previous task blocks, `dequeue(Sleep)`; then `pick_next` while the
-/// previous task is still `cx.curr`; if nothing was found, `balance(NewlyIdle)` and `pick_next`
-/// again; if the choice is the previous task nothing else happens, otherwise
+/// previous task is still `cx.curr`; if nothing was found, `balance(NewlyIdle)` and, when a task
+/// moved, `pick_next` again; if the choice is the previous task nothing else happens, otherwise
 /// `put_prev(previous)`, `set_next(choice)`, and once the switch is over `finish_task_switch`.
 pub trait Policy {
     /// `task` becomes runnable on the queue of `cpu` (`enqueue_task`).
