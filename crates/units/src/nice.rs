@@ -30,7 +30,7 @@ impl Nice {
     }
     /// Static priority 100 … 139 of the kernel's scale.
     pub const fn prio(self) -> Prio {
-        Prio((120 + self.0) as u8)
+        Prio((120 + self.0 as i16) as u8)
     }
     /// Load weight and its inverse.
     ///
@@ -126,6 +126,13 @@ mod tests {
             let off = exact.abs_diff(u64::from(w.wmult));
             assert!(off <= 1, "nice {nice}: {} against {exact}", w.wmult);
         }
+    }
+
+    #[test]
+    fn nice_range_maps_to_prio_100_to_139() {
+        assert_eq!(Nice::MIN.prio(), Prio(100));
+        assert_eq!(Nice::ZERO.prio(), Prio(120));
+        assert_eq!(Nice::MAX.prio(), Prio(139));
     }
 
     #[test]
