@@ -41,10 +41,9 @@ impl Format {
                 "perf.data files are not read yet",
                 "convert it: `perf script --ns -F comm,pid,tid,cpu,time,event,trace -i FILE`",
             ),
-            Self::TraceDat => (
-                "trace.dat files are not read yet",
-                "convert it: `trace-cmd report -t -N -i FILE`",
-            ),
+            Self::TraceDat => {
+                ("trace.dat files are not read yet", "convert it: `trace-cmd report -t -N -i FILE`")
+            }
             Self::Gzip => ("the file is compressed with gzip", "unpack it: `gzip -d FILE`"),
             Self::Zstd => ("the file is compressed with zstd", "unpack it: `zstd -d FILE`"),
             Self::Xz => ("the file is compressed with xz", "unpack it: `xz -d FILE`"),

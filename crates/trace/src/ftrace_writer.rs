@@ -98,10 +98,7 @@ impl<W: Write> FtraceWriter<W> {
         let (seconds, ns) = (time.as_ns() / 1_000_000_000, time.as_ns() % 1_000_000_000);
         // Scheduler tracepoints are hit with interrupts off; nothing is said about preemption.
         let flags = if interrupt { "d.h.." } else { "d...." };
-        self.put(format_args!(
-            "{comm:>16}-{pid:<7} [{:03}] {flags} {seconds:>5}.{ns:09}: ",
-            cpu.0
-        ));
+        self.put(format_args!("{comm:>16}-{pid:<7} [{:03}] {flags} {seconds:>5}.{ns:09}: ", cpu.0));
         if let Some(task) = context {
             self.view.task(task).comm = comm;
         }

@@ -210,16 +210,18 @@ fn recorded(state: PrevState) -> RecordedState {
     }
 }
 
-/// `name` as a kernel would keep it: 15 bytes, whole characters, no control characters.
+/// `name` as a kernel would keep it: 15 bytes, but whole characters, no control characters, and no
+/// blanks at its ends, which would be lost in the padding of a text.
 fn comm(name: &str) -> String {
     let mut comm = String::with_capacity(15);
-    for c in name.chars() {
+    for c in name.trim().chars() {
         let c = if c.is_control() { '?' } else { c };
         if comm.len() + c.len_utf8() > 15 {
             break;
         }
         comm.push(c);
     }
+    comm.truncate(comm.trim_end().len());
     comm
 }
 
@@ -232,6 +234,7 @@ mod tests {
         assert_eq!(comm("a\nb"), "a?b");
         assert_eq!(comm("exactly15bytes!"), "exactly15bytes!");
         assert_eq!(comm("fourteen bytesé"), "fourteen bytes");
+        assert_eq!(comm(" a long name of a task"), "a long name of");
         assert_eq!(comm(""), "");
     }
 
@@ -252,12 +255,8 @@ mod tests {
         view.event(now, &SchedEvent::ProcessFork { task: TaskId(0), parent: None });
         let fork = SchedEvent::ProcessFork { task: TaskId(1), parent: Some(TaskId(0)) };
         assert_eq!(view.event(now, &fork), [None, None]);
-        let label = TaskLabel {
-            name: "child",
-            nice: Nice::MAX,
-            class: SchedClass::Normal,
-            rt_priority: 0,
-        };
+        let label =
+            TaskLabel { name: "child", nice: Nice::MAX, class: SchedClass::Normal, rt_priority: 0 };
         view.label(TaskId(1), label);
         let woken = SchedEvent::WakeupNew { task: TaskId(1), cpu: CpuId(0) };
         let [fork, woken] = view.event(now, &woken).map(|hit| hit.map(|h| h.point));

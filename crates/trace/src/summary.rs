@@ -139,7 +139,10 @@ impl fmt::Display for ReadSummary {
             }
         }
         if !self.final_newline {
-            writeln!(f, "no line feed at the end: if the file was cut there, its last number is short")?;
+            writeln!(
+                f,
+                "no line feed at the end: if the file was cut there, its last number is short"
+            )?;
         }
         Ok(())
     }

@@ -210,7 +210,10 @@ fn file_cut_in_the_middle_of_a_record_says_so_at_every_length() {
     let silent = last.len() - "20".len();
     for cut in first + 17..silent {
         let error = fault(&last[..cut]);
-        assert!(error.message.contains("the file ends in the middle of a record"), "{cut}: {error}");
+        assert!(
+            error.message.contains("the file ends in the middle of a record"),
+            "{cut}: {error}"
+        );
         assert_eq!(error.at.map(|p| (p.line, p.column)), Some((2, cut - first + 1)), "{cut}");
     }
     for cut in silent..=last.len() {
@@ -324,9 +327,7 @@ fn records_of_one_instant_keep_their_order() {
 #[test]
 fn lost_events_become_records_of_their_cpu() {
     let line = |cpu: u32, time: &str| {
-        format!(
-            "a-5 [{cpu:03}] d..2. {time}: sched_waking: comm=b pid=6 prio=120 target_cpu=001\n"
-        )
+        format!("a-5 [{cpu:03}] d..2. {time}: sched_waking: comm=b pid=6 prio=120 target_cpu=001\n")
     };
     let text = format!(
         "# tracer: nop\n{}##### CPU 2 buffer started ####\n{}CPU:1 [LOST 17 EVENTS]\n{}{}{}\
@@ -355,17 +356,15 @@ fn lost_events_become_records_of_their_cpu() {
 
 #[test]
 fn perf_side_records_are_counted_and_losses_kept() {
-    let text = String::from("perf-exec     0 [000]     0.000000: PERF_RECORD_COMM: perf-exec:9/9\n")
-        + &switch(0, "1.000001")
-        + ":23420 23411 [000]  1.000002: PERF_RECORD_FORK(23411:23420):(23411:23411)\n"
-        + "swapper     0 [000]  1.000003: PERF_RECORD_LOST lost 3\n"
-        + &switch(0, "1.000004");
+    let text =
+        String::from("perf-exec     0 [000]     0.000000: PERF_RECORD_COMM: perf-exec:9/9\n")
+            + &switch(0, "1.000001")
+            + ":23420 23411 [000]  1.000002: PERF_RECORD_FORK(23411:23420):(23411:23411)\n"
+            + "swapper     0 [000]  1.000003: PERF_RECORD_LOST lost 3\n"
+            + &switch(0, "1.000004");
     let got = read(text.as_bytes()).expect("readable");
     let other: Vec<_> = got.summary.other_events.iter().map(|(k, n)| (k.as_str(), *n)).collect();
-    assert_eq!(
-        other,
-        [("PERF_RECORD_COMM", 1), ("PERF_RECORD_FORK", 1), ("PERF_RECORD_LOST", 1)]
-    );
+    assert_eq!(other, [("PERF_RECORD_COMM", 1), ("PERF_RECORD_FORK", 1), ("PERF_RECORD_LOST", 1)]);
     assert_eq!(got.recording.records[1].event, RecordEvent::Lost { count: 3 });
     assert_eq!(got.summary.lost_events, 3);
     assert_eq!(got.summary.span.map(|s| s.0), Some(Time::from_ns(1_000_001_000)));
@@ -417,7 +416,8 @@ fn unknown_events_and_fields_are_counted() {
 
 #[test]
 fn processes_are_learned_from_both_forms() {
-    let perf = "  a   10/12   [000] 1.000001: sched:sched_waking: comm=b pid=6 prio=120 target_cpu=000\n";
+    let perf =
+        "  a   10/12   [000] 1.000001: sched:sched_waking: comm=b pid=6 prio=120 target_cpu=000\n";
     let got = read(perf.as_bytes()).expect("readable");
     assert_eq!(got.recording.tgids, [(Pid(12), Pid(10))]);
     let ftrace = "a-12 (     10) [000] d..2. 1.000001: sched_waking: comm=b pid=6 prio=120 target_cpu=000\n\

@@ -155,11 +155,9 @@ impl<R: BufRead> Fields<'_, R> {
                 prev_state: self.one_of(&STATES, "state")?,
                 next: self.task_or_none()?,
             },
-            MIGRATE_TASK => SchedEvent::MigrateTask {
-                task: self.task()?,
-                from: self.cpu()?,
-                to: self.cpu()?,
-            },
+            MIGRATE_TASK => {
+                SchedEvent::MigrateTask { task: self.task()?, from: self.cpu()?, to: self.cpu()? }
+            }
             NEED_RESCHED => SchedEvent::NeedResched { cpu: self.cpu()?, by: self.cpu()? },
             YIELD => SchedEvent::Yield { task: self.task()? },
             PROCESS_EXEC => SchedEvent::ProcessExec { task: self.task()? },

@@ -143,7 +143,9 @@ impl<R: BufRead> SltReader<R> {
         }
         let fingerprint = self.input.u64_le()?;
         if fingerprint != self.fingerprint.value() {
-            return Err(Stop::Fault("the events do not have the fingerprint of the run".to_string()));
+            return Err(Stop::Fault(
+                "the events do not have the fingerprint of the run".to_string(),
+            ));
         }
         let checksum = self.input.checksum.value();
         if self.input.u64_le()? != checksum {
@@ -187,7 +189,9 @@ fn open<R: BufRead>(input: &mut Input<R>) -> Result<SltHeader, OpenFault> {
     let version = input.varint()?;
     if version == 0 || version > VERSION {
         return Err(OpenFault::NotSlt(
-            format!("the file has version {version} of the format, this program reads up to {VERSION}"),
+            format!(
+                "the file has version {version} of the format, this program reads up to {VERSION}"
+            ),
             "read it with the version of schedlab that wrote it, or a newer one",
         ));
     }

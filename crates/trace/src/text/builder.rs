@@ -57,7 +57,11 @@ impl Builder {
     ///
     /// # Errors
     /// A clock that jumps back; the offset is not set.
-    pub(crate) fn push(&mut self, prefix: &Prefix<'_>, parsed: Option<Parsed>) -> Result<(), Fault> {
+    pub(crate) fn push(
+        &mut self,
+        prefix: &Prefix<'_>,
+        parsed: Option<Parsed>,
+    ) -> Result<(), Fault> {
         if parsed.is_none() && prefix.event.starts_with(b"PERF_RECORD_") {
             // Side records may come from before the recording, at time zero.
             self.summary.count_other(prefix.event);
@@ -97,7 +101,9 @@ impl Builder {
     /// Takes a notice that `cpu` lost events; it holds before the CPU's next record.
     pub(crate) fn lost(&mut self, cpu: CpuId, count: Option<u64>) {
         match count {
-            Some(count) => self.summary.lost_events = self.summary.lost_events.saturating_add(count),
+            Some(count) => {
+                self.summary.lost_events = self.summary.lost_events.saturating_add(count)
+            }
             None => self.summary.lost_unknown += 1,
         }
         let pending = &mut self.cpu(cpu).lost;

@@ -11,7 +11,7 @@ mod reader;
 mod scan;
 mod state;
 
-pub(crate) use prefix::{Layout, parse as parse_prefix};
 pub use builder::UNKNOWN_PID;
 pub use lines::MAX_LINE_BYTES;
+pub(crate) use prefix::{Layout, parse as parse_prefix};
 pub use reader::{read, read_ftrace, read_perf_script};

@@ -24,7 +24,10 @@ pub(crate) fn switch(body: &[u8]) -> Result<Switch<'_>, Fault> {
         }
     }
     Err(fault.unwrap_or_else(|| {
-        Fault::new(0, "sched_switch is neither `prev_comm=… ==> next_comm=…` nor `name:pid [prio] …`")
+        Fault::new(
+            0,
+            "sched_switch is neither `prev_comm=… ==> next_comm=…` nor `name:pid [prio] …`",
+        )
     }))
 }
 
@@ -70,8 +73,7 @@ mod tests {
     fn switch_keeps_every_name() {
         for prev in ODD_NAMES {
             for next in ODD_NAMES {
-                let body =
-                    [prev, b":12 [120] D|W ==> ", next, b":34 [-1]"].concat();
+                let body = [prev, b":12 [120] D|W ==> ", next, b":34 [-1]"].concat();
                 // A name that holds a complete other reading cannot be told from it.
                 if next == b"a:1 [2] S ==> b" {
                     continue;

@@ -82,17 +82,20 @@ pub(crate) fn parse(line: &[u8], layout: Layout) -> Result<Prefix<'_>, Fault> {
     best.ok_or_else(|| fault.unwrap_or_else(|| not_a_record(layout)))
 }
 
+/// The fault of a line without any sign of being a record.
+pub(super) const NOT_PERF: &str = "not a line of `perf script`: no `comm tid [cpu] time: event:`";
+/// As [`NOT_PERF`].
+pub(super) const NOT_FTRACE: &str =
+    "not a line of an ftrace text: no `comm-pid [cpu] time: event:`";
+
 fn not_a_record(layout: Layout) -> Fault {
     match layout {
-        Layout::Perf => Fault::new(0, "not a line of `perf script`: no `comm tid [cpu] time: event:`")
-            .hint(
-                "write the trace with `perf script --ns -F comm,pid,tid,cpu,time,event,trace`, \
-                 standard error kept apart",
-            ),
-        Layout::Ftrace => {
-            Fault::new(0, "not a line of an ftrace text: no `comm-pid [cpu] time: event:`")
-                .hint("copy the `trace` file of tracefs, or write one with `trace-cmd report`")
-        }
+        Layout::Perf => Fault::new(0, NOT_PERF).hint(
+            "write the trace with `perf script --ns -F comm,pid,tid,cpu,time,event,trace`, \
+             standard error kept apart",
+        ),
+        Layout::Ftrace => Fault::new(0, NOT_FTRACE)
+            .hint("copy the `trace` file of tracefs, or write one with `trace-cmd report`"),
     }
 }
 
@@ -190,7 +193,13 @@ fn stamp(after: &[u8], layout: Layout) -> Result<Stamp<'_>, Fault> {
         // `--show-lost-events` and the like print these: `PERF_RECORD_FORK(1:2):(1:1)`.
         let end = event.iter().position(|b| !b.is_ascii_uppercase() && *b != b'_');
         let event = &event[..end.unwrap_or(event.len())];
-        return Ok(Stamp { time, context, event, event_ended: true, body: body.trim_ascii_start() });
+        return Ok(Stamp {
+            time,
+            context,
+            event,
+            event_ended: true,
+            body: body.trim_ascii_start(),
+        });
     }
     let (mut event, ended) = match event.strip_suffix(b":") {
         Some(name) => (name, true),
@@ -198,7 +207,10 @@ fn stamp(after: &[u8], layout: Layout) -> Result<Stamp<'_>, Fault> {
     };
     if layout == Layout::Perf {
         if !ended {
-            return Err(Fault::new(event_at, "expected an event name such as `sched:sched_switch:`"));
+            return Err(Fault::new(
+                event_at,
+                "expected an event name such as `sched:sched_switch:`",
+            ));
         }
         if let Some(colon) = event.iter().position(|b| *b == b':') {
             event = &event[colon + 1..];

@@ -50,9 +50,10 @@ pub(crate) fn switch(body: &[u8]) -> Result<Switch<'_>, Fault> {
         match raw.filter(|at| body.get(at + 12).is_some_and(u8::is_ascii_digit)) {
             Some(at) => Fault::new(at + 12, "the task state is a bare number")
                 .hint("write the trace without raw fields: `trace-cmd report -t -N`"),
-            None => {
-                Fault::new(0, "sched_switch without `prev_… ==> next_comm=… next_pid=… next_prio=…`")
-            }
+            None => Fault::new(
+                0,
+                "sched_switch without `prev_… ==> next_comm=… next_pid=… next_prio=…`",
+            ),
         }
     }))
 }

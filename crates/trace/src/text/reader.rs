@@ -7,7 +7,7 @@ use schedlab_units::{CpuId, Located};
 
 use super::body;
 use super::builder::Builder;
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::prefix::{self, Layout, Prefix};
 use super::scan::{Fault, find, take_unsigned, trim};
 use crate::format::{Format, detect};
@@ -28,16 +28,10 @@ pub fn read<R: BufRead>(mut input: R) -> Result<Read, Located> {
         Some(Format::PerfScript) => read_perf_script(input),
         Some(Format::FtraceText) => read_ftrace(input),
         Some(other) => Err(other.not_a_text_trace()),
-        // Reading on gives the place of the first line that does not fit.
-        None => read_perf_script(input).map_err(|error| {
-            if error.at.is_none() {
-                return error;
-            }
-            error.hint(
-                "expected the text of `perf script`, of the `trace` file of tracefs, or of \
-                 `trace-cmd report`",
-            )
-        }),
+        None => {
+            let head = start[..start.len().min(MAX_LINE_BYTES)].to_vec();
+            read_perf_script(input).map_err(|error| no_trace(error, &head))
+        }
     }
 }
 
@@ -57,6 +51,22 @@ pub fn read_perf_script<R: BufRead>(input: R) -> Result<Read, Located> {
 /// As [`read_perf_script`].
 pub fn read_ftrace<R: BufRead>(input: R) -> Result<Read, Located> {
     read_lines(input, Layout::Ftrace)
+}
+
+/// The most helpful account of a file whose form is not recognised.
+///
+/// `error` is what reading it as `perf script` text gave, `head` its first bytes.
+fn no_trace(error: Located, head: &[u8]) -> Located {
+    if error.message != prefix::NOT_PERF {
+        return error;
+    }
+    match read_ftrace(head) {
+        Err(other) if other.message != prefix::NOT_FTRACE && other.at.is_some() => other,
+        _ => Located { message: "this is no line of a scheduler trace".to_string(), ..error }.hint(
+            "expected the text of `perf script`, of the `trace` file of tracefs, or of \
+             `trace-cmd report`",
+        ),
+    }
 }
 
 fn read_lines<R: BufRead>(input: R, layout: Layout) -> Result<Read, Located> {
@@ -128,7 +138,8 @@ fn take_line(
 
 /// The fault, or for a last line without line feed the likelier cause.
 fn locate(fault: Fault, line: Line<'_>) -> Located {
-    if line.ended {
+    let foreign = fault.message == prefix::NOT_PERF || fault.message == prefix::NOT_FTRACE;
+    if line.ended || (line.number == 1 && foreign) {
         return fault.in_line(line.number, line.bytes);
     }
     let message = format!("the file ends in the middle of a record: {}", fault.message);

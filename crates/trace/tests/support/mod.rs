@@ -9,11 +9,11 @@ use schedlab_units::{CpuId, Nice, TaskId, Time};
 
 /// One step of a stream.
 #[derive(Clone, Debug)]
-pub struct Step {
-    pub now: Time,
-    pub event: SchedEvent,
+pub(crate) struct Step {
+    pub(crate) now: Time,
+    pub(crate) event: SchedEvent,
     /// Name, nice value, class and priority that the host gives a forked task.
-    pub label: Option<(String, Nice, SchedClass, u8)>,
+    pub(crate) label: Option<(String, Nice, SchedClass, u8)>,
 }
 
 const CLASSES: [SchedClass; 6] = [
@@ -26,7 +26,7 @@ const CLASSES: [SchedClass; 6] = [
 ];
 
 /// A stream of up to `n` events; ids name only tasks that were forked.
-pub fn streams(n: usize) -> impl Strategy<Value = Vec<Step>> {
+pub(crate) fn streams(n: usize) -> impl Strategy<Value = Vec<Step>> {
     let name = "[a-z/:()>= \\-\\[\\]é中]{0,20}";
     let raw = (any::<u8>(), any::<[u32; 4]>(), prop_oneof![0u64..100, any::<u64>()], name);
     proptest::collection::vec(raw, 1..n).prop_map(|raws| {
@@ -55,24 +55,19 @@ fn event(
     let nice = Nice::clamped((b % 40) as i32 - 20);
     let class = CLASSES[(c % 6) as usize];
     let rt_priority = if class.is_rt() { (d % 99) as u8 + 1 } else { 0 };
-    if kind % 16 == 0 {
+    if kind.is_multiple_of(16) {
         let task = TaskId(a % (*n_slots + 1));
-        let parent = (b % 3 > 0 && *n_slots > 0).then(|| TaskId(c % *n_slots));
+        let parent = (!b.is_multiple_of(3) && *n_slots > 0).then(|| TaskId(c % *n_slots));
         *n_slots = (*n_slots).max(task.0 + 1);
-        let label = (d % 4 > 0).then_some((name, nice, class, rt_priority));
+        let label = (!d.is_multiple_of(4)).then_some((name, nice, class, rt_priority));
         return (SchedEvent::ProcessFork { task, parent: parent.filter(|p| *p != task) }, label);
     }
     let task = TaskId(a % *n_slots);
-    let some = |n: u32| (n % 3 > 0).then(|| TaskId(n % *n_slots));
+    let some = |n: u32| (!n.is_multiple_of(3)).then(|| TaskId(n % *n_slots));
     let cpu = |n: u32| CpuId(n % 5);
     let event = match kind % 16 {
         1 => SchedEvent::WakeupNew { task, cpu: cpu(b) },
-        2 | 3 => SchedEvent::Waking {
-            task,
-            waker: some(b),
-            this_cpu: cpu(c),
-            target: cpu(d),
-        },
+        2 | 3 => SchedEvent::Waking { task, waker: some(b), this_cpu: cpu(c), target: cpu(d) },
         4 => SchedEvent::Wakeup { task, cpu: cpu(b) },
         5..=7 => SchedEvent::Switch {
             cpu: cpu(a),
@@ -88,9 +83,9 @@ fn event(
         },
         8 => SchedEvent::MigrateTask { task, from: cpu(b), to: cpu(c) },
         9 => SchedEvent::NeedResched { cpu: cpu(b), by: cpu(c) },
-        10 if b % 2 == 0 => SchedEvent::Yield { task },
+        10 if b.is_multiple_of(2) => SchedEvent::Yield { task },
         10 => SchedEvent::ProcessExec { task },
-        11 if b % 2 == 0 => SchedEvent::ProcessExit { task, cpu: cpu(c) },
+        11 if b.is_multiple_of(2) => SchedEvent::ProcessExit { task, cpu: cpu(c) },
         11 => SchedEvent::ProcessFree { task },
         12 => SchedEvent::PrioChange { task, nice, class, rt_priority },
         13 => SchedEvent::CpuMode {
@@ -105,7 +100,7 @@ fn event(
                 CpuMode::Overhead(Overhead::IdleExit),
             ][(b % 7) as usize],
         },
-        14 if b % 2 == 0 => SchedEvent::MarkCount { task, mark: c, n: span },
+        14 if b.is_multiple_of(2) => SchedEvent::MarkCount { task, mark: c, n: span },
         14 => SchedEvent::MarkLatency { task, mark: c, ns: span },
         _ => SchedEvent::Deadline { task, due: Time::from_ns(span) },
     };
@@ -113,7 +108,7 @@ fn event(
 }
 
 /// What all three consumers of a run have in common.
-pub trait Sink: Observer {
+pub(crate) trait Sink: Observer {
     fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>);
 }
 impl<W: std::io::Write> Sink for FtraceWriter<W> {
@@ -133,7 +128,7 @@ impl Sink for RecordingBuilder {
 }
 
 /// Feeds a stream to a consumer as a host does.
-pub fn feed(steps: &[Step], sink: &mut dyn Sink) {
+pub(crate) fn feed(steps: &[Step], sink: &mut dyn Sink) {
     for step in steps {
         sink.event(step.now, &step.event);
         if let (SchedEvent::ProcessFork { task, .. }, Some((name, nice, class, rt_priority))) =
@@ -146,7 +141,7 @@ pub fn feed(steps: &[Step], sink: &mut dyn Sink) {
 }
 
 /// The stream as a `.slt` file.
-pub fn to_slt(steps: &[Step]) -> Vec<u8> {
+pub(crate) fn to_slt(steps: &[Step]) -> Vec<u8> {
     let mut header = SltHeader::new();
     header.push("policy", "eevdf@6.12");
     header.push("seed", "1");
