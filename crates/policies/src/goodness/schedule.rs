@@ -24,9 +24,10 @@ impl Goodness {
             self.refill_exhausted_rr(prev);
         }
         let mut best = self.find_best(cx, cpu, willing);
-        while best.goodness == 0 {
+        if best.goodness == 0 {
             self.start_epoch();
             best = self.find_best(cx, cpu, willing);
+            assert!(best.goodness != 0, "a task without ticks is left after an epoch");
         }
         if self.knobs.clear_yield_same
             && let Some(prev) = willing

@@ -1,2 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Vectors and traces of the spec.
+//! Rows and traces of spec linux-2.4-goodness §9 and §7.3, and a literal twin of the policy.
+
+mod csv;
+mod decisions;
+mod hooks;
+mod reference;
+mod rig;
+mod rt_preemption;
+mod ticks;
+mod traces;
+mod twin;
+mod values;
