@@ -6,10 +6,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
-    PutPrev, SchedClass, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
+    SchedClass, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
-use schedlab_units::{CpuId, CpuSet, Hz, TaskId};
+use schedlab_units::{CpuId, Hz, TaskId};
 
 use super::counter;
 use super::resched_idle::{Cpus, Target};
@@ -27,8 +27,6 @@ pub struct Goodness {
     pub(super) tasks: Vec<TaskValue>,
     pub(super) list: RunList,
     pub(super) cpus: Cpus,
-    /// CPUs that found nothing and will ask once more after `balance`.
-    pub(super) barren: CpuSet,
     pub(super) stats: Stats,
 }
 
@@ -69,7 +67,6 @@ impl PolicyDef for Goodness {
             knobs,
             tasks: Vec::with_capacity(build.n_tasks),
             list: RunList::new(build.n_tasks),
-            barren: CpuSet::EMPTY,
             stats: Stats::default(),
         }
     }
@@ -169,15 +166,7 @@ impl Policy for Goodness {
     }
 
     fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
-        // Nothing can have arrived between the two halves of one `schedule`.
-        if self.barren.remove(cpu) {
-            return None;
-        }
         self.schedule(cx, cpu)
-    }
-
-    fn balance(&mut self, _: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
-        self.barren.insert(cpu);
     }
 
     fn set_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
