@@ -130,7 +130,7 @@ pub(crate) fn factor(factor: f64) -> String {
 }
 
 /// `text` in lines of at most `width` characters where its words allow.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut length = 0;
     for word in text.split(' ') {

@@ -15,4 +15,5 @@ mod sections;
 mod stats;
 mod table;
 
+pub use format::wrap;
 pub use outputs::{OUTPUTS, Options, Output, output_by_name};

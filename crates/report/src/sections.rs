@@ -21,6 +21,9 @@ const SUBJECT_WIDTH: usize = 28;
 /// Below this count the 99.9th percentile is nearly the maximum.
 const FEW: u64 = 1000;
 
+/// Percentiles of fewer samples are shown, but not judged.
+const JUDGED: u64 = 100;
+
 /// Which direction of a figure is an advantage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
@@ -293,6 +296,10 @@ fn percentile_rows(
     let figure = |(figure, get): Percentile| {
         let values = columns.values(|run| summary(run).map(|h| get(&h) as f64));
         let mut row = row(subject, figure, Better::Lower, values);
+        let least = columns.runs().filter_map(&summary).map(|h| h.count).min().unwrap_or(0);
+        if figure != "max" && least < JUDGED {
+            row.better = Better::Neither;
+        }
         if figure == "p99" {
             row.headline = headline.map(|what| format!("{}: {what}, p99", row.subject));
         }

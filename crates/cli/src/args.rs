@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The command line: commands, flags, and what their values may look like.
+
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use schedlab_lab::machine::{MachineError, parse_machine};
+use schedlab_lab::spec::PolicySpec;
+use schedlab_policy_api::Topology;
+use schedlab_report::OUTPUTS;
+use schedlab_units::{DurationError, Hz, Nanos};
+use thiserror::Error;
+
+/// A workbench for CPU schedulers: historic and present Linux schedulers in one simulator.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = false, max_term_width = 100)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 a check failed; 2 wrong command line; 3 wrong input; 4 this host lacks \
+something; 70 bug in schedlab; 130 interrupted, results so far are kept.";
+
+/// Flags of every command.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Common {
+    /// When to use colours; NO_COLOR is honoured
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    #[arg(help_heading = "Options of every command")]
+    pub(crate) color: ColorArg,
+    /// No progress bar and no warnings
+    #[arg(long, short, global = true, help_heading = "Options of every command")]
+    pub(crate) quiet: bool,
+}
+
+/// Value of `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorArg {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Simulate a workload; two or more policies are compared side by side
+    Run(Box<RunArgs>),
+    /// List the policies, or show the variants and tunables of one
+    Policies(NameArgs),
+    /// List the built-in workloads, or show origin and parameters of one
+    Workloads(NameArgs),
+}
+
+/// Arguments of commands that list or show.
+#[derive(Args, Debug)]
+pub(crate) struct NameArgs {
+    /// Which one to show
+    pub(crate) name: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example: schedlab run audio-vs-compile -p goodness -p eevdf@6.12:base_slice=1ms --seed 1..8")]
+pub(crate) struct RunArgs {
+    /// Built-in workload, .toml file, or .json file in rt-app's grammar; `-` reads standard input
+    pub(crate) workload: String,
+    /// Policy, as NAME[@VARIANT][:KEY=VALUE,…]; the first one is the base of the comparison
+    #[arg(long = "policy", short, required = true, value_name = "SPEC")]
+    #[arg(value_parser = PolicySpec::parse)]
+    pub(crate) policies: Vec<PolicySpec>,
+    /// CPU count, `nodes=2,llcs=1,cores=10,threads=2`, up, dual-core, smp4, smp8, ivb-ep, or a
+    /// .toml file
+    #[arg(long, short, value_name = "SPEC", default_value = "up", value_parser = machine)]
+    pub(crate) machine: MachineArg,
+    /// Tick rate instead of the policy's own
+    #[arg(long, value_name = "N", value_parser = hz, allow_hyphen_values = true)]
+    pub(crate) hz: Option<Hz>,
+    /// Simulated time to run for, such as 500ms or 10s
+    #[arg(long, short, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) duration: Option<Nanos>,
+    /// Simulated time at the beginning that is not measured
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = duration, allow_hyphen_values = true)]
+    pub(crate) warmup: Nanos,
+    /// Seed of all random streams; `1..8` runs every seed from 1 to 8
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seeds, allow_hyphen_values = true)]
+    pub(crate) seed: Seeds,
+    /// Sets a parameter of the workload
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_value)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Reads .json files exactly as rt-app itself does, without its helper workgen
+    #[arg(long)]
+    pub(crate) rtapp_strict: bool,
+    /// What the scheduler's actions cost: default, zero, or a .toml file
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) cost: String,
+    /// Form of the results
+    #[arg(long, value_name = "FORM", default_value = OUTPUTS[0].name(), value_parser = formats())]
+    pub(crate) format: String,
+    /// Where the results go; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Writes the events of the only run: .txt as ftrace text, .slt in the native form
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<String>,
+    /// Checks the invariants of core and policy at every step
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Runs everything twice and compares
+    #[arg(long)]
+    pub(crate) twice: bool,
+    /// Runs at the same time; 0 = one for each CPU of this host
+    #[arg(long, short, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
+}
+
+/// Value of `--machine`.
+#[derive(Clone, Debug)]
+pub(crate) enum MachineArg {
+    /// Described on the command line.
+    Topology(Box<Topology>),
+    /// Described in this file.
+    File(String),
+}
+
+fn machine(text: &str) -> Result<MachineArg, MachineError> {
+    if text.ends_with(".toml") {
+        return Ok(MachineArg::File(text.to_string()));
+    }
+    parse_machine(text).map(|topo| MachineArg::Topology(Box::new(topo)))
+}
+
+fn duration(text: &str) -> Result<Nanos, DurationError> {
+    Nanos::parse(text)
+}
+
+/// Value of `--seed`: a range, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seeds {
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+}
+
+/// More runs than anybody waits for.
+const SEEDS_MAX: u64 = 100_000;
+
+/// Why a value is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+enum ValueError {
+    #[error("a tick rate is a number from 1 to 100000")]
+    Hz,
+    #[error("write a number, or a range such as `1..8`")]
+    Seed,
+    #[error("the range runs backwards")]
+    Backwards,
+    #[error("that is more than {SEEDS_MAX} seeds")]
+    TooMany,
+    #[error("write KEY=VALUE")]
+    KeyValue,
+}
+
+fn seeds(text: &str) -> Result<Seeds, ValueError> {
+    let number = |text: &str| text.parse::<u64>().map_err(|_| ValueError::Seed);
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first)?, number(last)?),
+        None => (number(text)?, number(text)?),
+    };
+    match last.checked_sub(first) {
+        None => Err(ValueError::Backwards),
+        Some(more) if more >= SEEDS_MAX => Err(ValueError::TooMany),
+        Some(_) => Ok(Seeds { first, last }),
+    }
+}
+
+fn hz(text: &str) -> Result<Hz, ValueError> {
+    let number = text.parse::<u32>().map_err(|_| ValueError::Hz)?;
+    if (1..=100_000).contains(&number) { Ok(Hz::new(number)) } else { Err(ValueError::Hz) }
+}
+
+fn key_value(text: &str) -> Result<(String, String), ValueError> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_string(), value.to_string())),
+        _ => Err(ValueError::KeyValue),
+    }
+}
+
+fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(OUTPUTS.iter().map(|output| output.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn seeds_forms() {
+        assert_eq!(seeds("7"), Ok(Seeds { first: 7, last: 7 }));
+        assert_eq!(seeds("1..8"), Ok(Seeds { first: 1, last: 8 }));
+        assert_eq!(seeds("8..1"), Err(ValueError::Backwards));
+        assert_eq!(seeds("0..100000"), Err(ValueError::TooMany));
+        assert_eq!(seeds("0..18446744073709551615"), Err(ValueError::TooMany));
+        for text in ["", "..", "1..", "-1", "1...8", "one"] {
+            assert_eq!(seeds(text), Err(ValueError::Seed), "{text}");
+        }
+    }
+}

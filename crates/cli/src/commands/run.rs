@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `schedlab run`: policies on a workload, side by side.
+
+use std::io::Read as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use schedlab_lab::batch::run_all;
+use schedlab_lab::machine::parse_machine_toml;
+use schedlab_lab::result::{Comparison, HostInfo, MachineInfo, RunResult, WorkloadInfo};
+use schedlab_lab::run::{Job, RunError, RunOutput, run as run_job};
+use schedlab_policy_api::Topology;
+use schedlab_report::{Options, Output, output_by_name};
+use schedlab_sim::{CostError, CostModel};
+use schedlab_workload::{
+    LoadError, LoadErrorKind, LoadOptions, Loaded, RtAppOptions, find, load_bytes, resolve,
+};
+
+use crate::args::{Common, MachineArg, RunArgs};
+use crate::commands::trace_file;
+use crate::excerpt::Source;
+use crate::exit::{Exit, Failure};
+use crate::output::Destination;
+use crate::progress::Bar;
+use crate::{interrupt, terminal};
+
+/// Runs all policies with all seeds and reports.
+///
+/// # Errors
+/// Whatever keeps the runs from taking place or the report from being written.
+pub(crate) fn run(args: &RunArgs, common: Common) -> Result<Exit, Failure> {
+    let stop = interrupt::flag()?;
+    let destination = Destination::of(args.output.as_deref())?;
+    let output = output_by_name(&args.format)
+        .ok_or_else(|| Failure::new(Exit::Usage, format!("no form `{}`", args.format)))?;
+    let options = LoadOptions { rtapp: RtAppOptions { strict: args.rtapp_strict } };
+    let loaded = load(&args.workload, &args.set, &options)?;
+    let topo = machine(&args.machine)?;
+    let cost = cost(&args.cost)?;
+    loaded.check_machine(topo.n_cpus()).map_err(|error| {
+        Failure::located(exit_of(error.kind), &error.file, &error.fault, &source_of(&loaded))
+    })?;
+    let mut warnings: Vec<String> =
+        loaded.warnings.iter().map(|fault| place(&loaded.file, fault)).collect();
+    let jobs = jobs(args, &loaded, &topo, &cost);
+    let begin = Instant::now();
+    let outputs = simulate(args, &jobs, &stop, common, &loaded)?;
+    let wall = begin.elapsed();
+    let different =
+        if args.twice { compare_again(args, &jobs, &stop, common, &outputs)? } else { None };
+    let interrupted = outputs.len() < jobs.len() || outputs.iter().any(|o| !o.result.complete);
+    warnings.extend(outputs.iter().flat_map(labelled_warnings));
+    warnings.dedup();
+    if !common.quiet {
+        warnings.iter().for_each(|warning| terminal::warning(warning));
+    }
+    let events: u64 = outputs.iter().map(|output| output.result.events).sum();
+    let comparison = Comparison {
+        workload: workload_info(&loaded, warnings),
+        machine: machine_info(&topo, &cost),
+        runs: outputs.into_iter().map(|output| output.result).collect(),
+        host: HostInfo {
+            wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+            events_per_s: (events as f64 / wall.as_secs_f64().max(1e-9)) as u64,
+        },
+    };
+    write(output, &comparison, &destination)?;
+    if interrupted {
+        return Err(Failure::new(Exit::Interrupted, "interrupted; the results are those so far"));
+    }
+    different.map_or(Ok(Exit::Done), Err)
+}
+
+fn write(
+    output: &dyn Output,
+    comparison: &Comparison,
+    destination: &Destination,
+) -> Result<(), Failure> {
+    let color = matches!(destination, Destination::Stdout) && terminal::stdout_color();
+    let options = Options { width: terminal::width(), color };
+    let mut text = Vec::new();
+    output
+        .write(comparison, options, &mut text)
+        .map_err(|error| Failure::new(Exit::Host, format!("cannot write the report: {error}")))?;
+    destination.write(&text)
+}
+
+/// Loads the workload of this name or path; `-` is standard input.
+///
+/// # Errors
+/// With the place of the fault in the text.
+pub(crate) fn load(
+    name: &str,
+    set: &[(String, String)],
+    options: &LoadOptions,
+) -> Result<Loaded, Failure> {
+    let failure = |error: &LoadError, source: &Source<'_>| {
+        Failure::located(exit_of(error.kind), &error.file, &error.fault, source)
+    };
+    if name == "-" {
+        let bytes = standard_input()?;
+        return load_bytes("standard input", bytes.clone(), set, options)
+            .map_err(|error| failure(&error, &Source::Text(&bytes)));
+    }
+    resolve(name, set, options).map_err(|error| {
+        let source = match find(name) {
+            Some(builtin) => Source::Text(builtin.text.as_bytes()),
+            None => Source::File(name),
+        };
+        failure(&error, &source)
+    })
+}
+
+/// All of standard input.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn standard_input() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| {
+        Failure::new(Exit::Input, format!("cannot read standard input: {error}"))
+    })?;
+    Ok(bytes)
+}
+
+fn exit_of(kind: LoadErrorKind) -> Exit {
+    match kind {
+        LoadErrorKind::Usage => Exit::Usage,
+        LoadErrorKind::Input => Exit::Input,
+    }
+}
+
+fn source_of(loaded: &Loaded) -> Source<'_> {
+    Source::Text(loaded.source_text.as_bytes())
+}
+
+fn place(file: &str, fault: &schedlab_units::Located) -> String {
+    let blank = if fault.at.is_some() { "" } else { " " };
+    format!("{file}:{blank}{fault}")
+}
+
+fn machine(machine: &MachineArg) -> Result<Topology, Failure> {
+    let path = match machine {
+        MachineArg::Topology(topo) => return Ok((**topo).clone()),
+        MachineArg::File(path) => path,
+    };
+    let text = read_text(path, "the machine")?;
+    parse_machine_toml(&text).map_err(|fault| {
+        Failure::located(Exit::Input, path, &fault, &Source::Text(text.as_bytes()))
+    })
+}
+
+fn cost(name: &str) -> Result<CostModel, Failure> {
+    if let Some(model) = CostModel::built_in(name) {
+        return Ok(model);
+    }
+    if !name.contains(['/', '.']) {
+        let names = CostModel::BUILT_IN.join(", ");
+        let message =
+            format!("there is no cost model `{name}`; there are: {names}, or a .toml file");
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let text = read_text(name, "the cost model")?;
+    CostModel::parse(name, &text).map_err(|CostError(fault)| {
+        Failure::located(Exit::Input, name, &fault, &Source::Text(text.as_bytes()))
+    })
+}
+
+fn read_text(path: &str, what: &str) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::new(Exit::Usage, format!("{path}: {what} cannot be read: {error}"))
+    })?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::new(Exit::Input, format!("{path}: {what} is not UTF-8 text")))
+}
+
+/// One job per policy and seed, by policy and then by seed.
+fn jobs(args: &RunArgs, loaded: &Loaded, topo: &Topology, cost: &CostModel) -> Vec<Job> {
+    let workload = Arc::new(loaded.workload.clone());
+    let job = |column: usize, seed: u64| Job {
+        workload: Arc::clone(&workload),
+        policy: args.policies[column].clone(),
+        column,
+        topo: topo.clone(),
+        cost: cost.clone(),
+        hz: args.hz,
+        seed,
+        duration: args.duration,
+        warmup: args.warmup,
+        check: args.check,
+        transcript: false,
+    };
+    let seeds = || args.seed.first..=args.seed.last;
+    (0..args.policies.len())
+        .flat_map(|column| seeds().map(move |seed| (column, seed)))
+        .map(|(column, seed)| job(column, seed))
+        .collect()
+}
+
+/// What came out of the jobs that began, in their order.
+fn simulate(
+    args: &RunArgs,
+    jobs: &[Job],
+    stop: &AtomicBool,
+    common: Common,
+    loaded: &Loaded,
+) -> Result<Vec<RunOutput>, Failure> {
+    let bar = Bar::new(jobs.len(), common.quiet);
+    let outcomes = match &args.trace {
+        None => run_all(jobs, args.jobs, stop, &|index| bar.job(index)),
+        Some(path) => {
+            let [job] = jobs else {
+                let message = "--trace records a single run: give one policy and one seed";
+                return Err(Failure::new(Exit::Usage, message));
+            };
+            let sink = trace_file::create(path, job, &loaded.digest.to_string())?;
+            vec![Some(run_job(job, stop, bar.job(0).as_ref(), Some(sink)))]
+        }
+    };
+    bar.clear();
+    outcomes.into_iter().flatten().map(|outcome| outcome.map_err(run_failure)).collect()
+}
+
+fn run_failure(error: RunError) -> Failure {
+    let exit = match error {
+        RunError::Sim(_) => Exit::Input,
+        RunError::Trace(_) => Exit::Host,
+        RunError::Warmup { .. } => Exit::Usage,
+    };
+    Failure::new(exit, error)
+}
+
+/// Runs all jobs again; a failure when anything but the wall clock differs.
+fn compare_again(
+    args: &RunArgs,
+    jobs: &[Job],
+    stop: &AtomicBool,
+    common: Common,
+    first: &[RunOutput],
+) -> Result<Option<Failure>, Failure> {
+    let bar = Bar::new(jobs.len(), common.quiet);
+    let again = run_all(jobs, args.jobs, stop, &|index| bar.job(index));
+    bar.clear();
+    let again: Vec<RunOutput> =
+        again.into_iter().flatten().collect::<Result<_, _>>().map_err(run_failure)?;
+    // An interrupted run ends at another instant each time.
+    let pairs = first.iter().zip(&again).filter(|(a, b)| a.result.complete && b.result.complete);
+    let different = pairs.map(|(a, b)| (&a.result, &b.result)).find(|(a, b)| a != b);
+    Ok(different.map(|(a, b)| {
+        let (spec, seed) = (a.spec(), a.seed);
+        let (a, b) = (a.fingerprint, b.fingerprint);
+        let message = format!(
+            "two runs of {spec} with seed {seed} differ: fingerprints {a:016x} and {b:016x}"
+        );
+        Failure::new(Exit::CheckFailed, message)
+    }))
+}
+
+fn labelled_warnings(output: &RunOutput) -> Vec<String> {
+    let RunResult { seed, .. } = output.result;
+    let label = |warning: &String| format!("{} with seed {seed}: {warning}", output.result.spec());
+    output.warnings.iter().map(label).collect()
+}
+
+fn workload_info(loaded: &Loaded, warnings: Vec<String>) -> WorkloadInfo {
+    let workload = &loaded.workload;
+    WorkloadInfo {
+        name: workload.name.clone(),
+        about: workload.about.clone(),
+        digest: loaded.digest.to_string(),
+        parameters: workload.params.clone(),
+        notes: workload.notes.iter().cloned().chain(warnings).collect(),
+    }
+}
+
+fn machine_info(topo: &Topology, cost: &CostModel) -> MachineInfo {
+    MachineInfo {
+        cpus: topo.n_cpus() as u32,
+        nodes: topo.nodes(),
+        llcs_per_node: topo.llcs_per_node(),
+        cores_per_llc: topo.cores_per_llc(),
+        threads_per_core: topo.threads_per_core(),
+        cost: cost.name.clone(),
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! How the program ends: exit codes, and the message that goes with each but the first.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use schedlab_units::Located;
+
+use crate::excerpt::{Source, excerpt};
+use crate::terminal;
+
+/// Exit codes; they are part of the contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done, and all checks passed.
+    Done = 0,
+    /// A claim, check or goal failed.
+    CheckFailed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// An input is wrong.
+    Input = 3,
+    /// This host lacks something.
+    Host = 4,
+    /// A bug in schedlab.
+    Bug = 70,
+    /// Interrupted; results so far are kept.
+    Interrupted = 130,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: Exit,
+    /// The line after `error: `.
+    message: String,
+    /// Further lines: excerpt of the input, hint.
+    details: Vec<String>,
+}
+
+impl Failure {
+    /// A failure with one line to say.
+    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: one_line(&message.to_string()), details: Vec::new() }
+    }
+
+    /// A fault in an input: `FILE:LINE:COLUMN: message`, the place in the text, and the hint.
+    pub(crate) fn located(exit: Exit, file: &str, fault: &Located, source: &Source<'_>) -> Self {
+        let blank = if fault.at.is_some() { "" } else { " " };
+        let place = fault.at.map_or_else(String::new, |at| format!("{at}: "));
+        let mut failure = Self::new(exit, format!("{file}:{blank}{place}{}", fault.message));
+        let mut gutter = 1;
+        if let Some(excerpt) = fault.at.and_then(|at| excerpt(source, at)) {
+            gutter = excerpt.gutter;
+            failure.details.extend(excerpt.lines);
+        }
+        if !fault.hint.is_empty() {
+            failure.details.push(format!("{:gutter$} = hint: {}", "", one_line(&fault.hint)));
+        }
+        failure
+    }
+
+    /// Tells it on standard error.
+    pub(crate) fn print(&self) {
+        terminal::error(&self.message);
+        for line in &self.details {
+            terminal::message(line);
+        }
+    }
+}
+
+/// Messages may repeat parts of an input; they must not break the line or move the cursor.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

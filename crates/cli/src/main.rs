@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The `schedlab` command: arguments, messages, exit codes. Everything it does, `lab` and `report`
+//! do; this crate owns only how a user asks and how faults are told.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bug;
+mod commands;
+mod excerpt;
+mod exit;
+mod interrupt;
+mod output;
+mod progress;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::exit::Exit;
+
+fn main() -> ExitCode {
+    bug::guard(real_main).into()
+}
+
+fn real_main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version go to standard output, which may be closed: nothing to tell then.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Usage } else { Exit::Done };
+        }
+    };
+    terminal::set_color(cli.common.color);
+    let outcome = match &cli.command {
+        Command::Run(args) => commands::run::run(args, cli.common),
+        Command::Policies(args) => commands::policies::policies(args),
+        Command::Workloads(args) => commands::workloads::workloads(args),
+    };
+    match outcome {
+        Ok(exit) => exit,
+        Err(failure) => {
+            failure.print();
+            failure.exit
+        }
+    }
+}
