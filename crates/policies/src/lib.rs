@@ -8,12 +8,16 @@
 
 extern crate alloc;
 
+pub mod eevdf;
+mod fair;
 mod fifo;
 mod goodness;
 mod lists;
 mod registry;
 mod rr;
+mod rt;
 
+pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};
 pub use registry::{NAMES, infos, with_policy};

@@ -24,6 +24,7 @@ macro_rules! registry {
 }
 
 registry! {
+    "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
     "rr" => crate::Rr,

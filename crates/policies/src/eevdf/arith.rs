@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The arithmetic of EEVDF on plain numbers, with the kernel's widths and rounding.
+//!
+//! It knows no queue and no task. Sums of the form Σ key·w and their products wrap at 64 bits as the
+//! kernel's do; about 44 bits are used by ordinary loads.
+
+use schedlab_units::VTime;
+use schedlab_units::kmath::{div_floor, div_s64};
+
+/// Shortest slice a task may ask for, ns.
+pub const SLICE_MIN: u64 = 100_000;
+/// Longest slice a task may ask for, ns.
+pub const SLICE_MAX: u64 = 100_000_000;
+
+/// Weighted virtual times of a queue relative to a base: the fluid clock V.
+///
+/// With key_i = v_i − v0, sum = Σ w_i·key_i and weight = Σ w_i, the mean of the v_i is
+/// V = v0 + sum / weight; weights are in table units, nice 0 = 1024.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fluid {
+    /// Base v0 of the keys.
+    pub base: VTime,
+    /// Σ w·key.
+    pub sum: i64,
+    /// Σ w.
+    pub weight: i64,
+}
+
+impl Fluid {
+    /// Adds an entity at `vruntime` with weight `w`.
+    ///
+    /// Source: v6.12 `fair.c` `avg_vruntime_add`.
+    #[inline]
+    pub fn add(&mut self, vruntime: VTime, w: u64) {
+        self.sum = self.sum.wrapping_add(vruntime.delta(self.base).wrapping_mul(w as i64));
+        self.weight += w as i64;
+    }
+    /// Takes out an entity at `vruntime` with weight `w`.
+    ///
+    /// Source: v6.12 `fair.c` `avg_vruntime_sub`.
+    #[inline]
+    pub fn sub(&mut self, vruntime: VTime, w: u64) {
+        self.sum = self.sum.wrapping_sub(vruntime.delta(self.base).wrapping_mul(w as i64));
+        self.weight -= w as i64;
+    }
+    /// Moves the base by `delta`: Σ w·(key − delta) = sum − delta·weight.
+    ///
+    /// Source: v6.12.117 `fair.c` `update_zero_vruntime`.
+    #[inline]
+    pub fn rebase(&mut self, delta: i64) {
+        self.sum = self.sum.wrapping_sub(self.weight.wrapping_mul(delta));
+        self.base = self.base.offset(delta);
+    }
+    /// ⌊V⌋ − v0; 0 when nothing is counted.
+    ///
+    /// Rounded down, so that an entity placed at ⌊V⌋ is eligible.
+    ///
+    /// Source: v6.12 `fair.c` `avg_vruntime`.
+    #[inline]
+    pub fn mean(&self) -> i64 {
+        if self.weight == 0 { 0 } else { div_floor(self.sum, self.weight) }
+    }
+    /// Whether an entity at `vruntime` has received no more than its share: V ≥ v, as
+    /// sum ≥ (v − v0)·weight without the loss of a division.
+    ///
+    /// Source: v6.12 `fair.c` `vruntime_eligible`.
+    #[inline]
+    pub fn eligible(&self, vruntime: VTime) -> bool {
+        self.sum >= vruntime.delta(self.base).wrapping_mul(self.weight)
+    }
+}
+
+/// Lag V − v within ±`limit`, the virtual length of two slices or of a tick.
+///
+/// Source: v6.12 `fair.c` `entity_lag`; spec cfs-eevdf §4C.
+#[inline]
+pub fn entity_lag(avg_vruntime: VTime, vruntime: VTime, limit: u64) -> i64 {
+    let limit = limit as i64;
+    avg_vruntime.delta(vruntime).clamp(-limit, limit)
+}
+
+/// Distance below V at which an entity with lag `vlag` and weight `w` is to be placed into a queue
+/// of weight `load`, so that its lag is `vlag` once it counts.
+///
+/// Inserting at V − l moves V by −w·l/(load + w), hence l = vlag·(load + w)/load. The product wraps
+/// at 64 bits, the quotient is truncated.
+///
+/// Source: v6.12 `fair.c` `place_entity`.
+#[inline]
+pub fn placed_lag(vlag: i64, load: i64, w: u64) -> i64 {
+    div_s64(vlag.wrapping_mul(load + w as i64), load.max(1))
+}
+
+/// Virtual time and deadline of a queued entity after its weight changed from `old` to `new`:
+/// distances from V scale by old/new, V itself stays.
+///
+/// Only entities of groups change their weight on the queue; a task is taken off before.
+///
+/// Source: v6.12 `fair.c` `reweight_eevdf`; spec cfs-eevdf §4D.
+pub fn reweight_queued(
+    avg_vruntime: VTime,
+    vruntime: VTime,
+    deadline: VTime,
+    limit: u64,
+    old: u64,
+    new: u64,
+) -> (VTime, VTime) {
+    let scale = |delta: i64| reweight_lag(delta, old, new);
+    let placed = if avg_vruntime == vruntime {
+        vruntime
+    } else {
+        avg_vruntime.offset(scale(entity_lag(avg_vruntime, vruntime, limit)).wrapping_neg())
+    };
+    (placed, avg_vruntime.offset(scale(deadline.delta(avg_vruntime))))
+}
+
+/// Lag of an entity off the queue after its weight changed from `old` to `new`: w·lag is kept.
+///
+/// Source: v6.12 `fair.c` `reweight_entity`.
+#[inline]
+pub fn reweight_lag(vlag: i64, old: u64, new: u64) -> i64 {
+    div_s64(vlag.wrapping_mul(old as i64), new as i64)
+}
+
+/// Slice of a task that asked for `request` ns; none when it asked for nothing.
+///
+/// Source: v6.12 `syscalls.c` `__setscheduler_params`.
+pub fn custom_slice(request: u64) -> Option<u64> {
+    (request != 0).then(|| request.clamp(SLICE_MIN, SLICE_MAX))
+}

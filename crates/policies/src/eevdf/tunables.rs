@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The knobs of EEVDF and its variants.
+
+use schedlab_policy_api::Variant;
+use schedlab_units::Nanos;
+
+use crate::fair::{FairKnobs, Scaling};
+
+schedlab_policy_api::tunables! {
+    /// Knobs of [`super::Eevdf`]; features have the kernel's names in lower case.
+    pub struct EevdfTunables {
+        /// Slice handed out with each new virtual deadline, as written to debugfs `base_slice_ns`.
+        /// 0 takes `normalized_base_slice`, scaled by the number of CPUs.
+        base_slice: ns = 0 => 0..=1_000_000_000, "v6.12 fair.c sysctl_sched_base_slice";
+        /// Slice before scaling, used while `base_slice` is 0.
+        normalized_base_slice: ns = 700_000 => 100_000..=100_000_000,
+            "v6.12.117 fair.c normalized_sysctl_sched_base_slice";
+        /// How the slice grows with the number of CPUs, of which at most eight count.
+        tunable_scaling: choice["none", "log", "linear"] = 1,
+            "v6.12 fair.c sysctl_sched_tunable_scaling";
+        /// Keep a task's lag over sleep and migration.
+        place_lag: flag = true, "v6.12 features.h PLACE_LAG";
+        /// Give new tasks half a slice.
+        place_deadline_initial: flag = true, "v6.12 features.h PLACE_DEADLINE_INITIAL";
+        /// Keep the distance of the deadline when a task moves or changes without sleeping.
+        place_rel_deadline: flag = true, "v6.12 features.h PLACE_REL_DEADLINE";
+        /// Protect the current task until its lag is used up or its slice is over.
+        run_to_parity: flag = true, "v6.12 features.h RUN_TO_PARITY";
+        /// Let a woken task with a shorter slice cancel that protection.
+        preempt_short: flag = true, "v6.12 features.h PREEMPT_SHORT";
+        /// Prefer the task that was woken last.
+        next_buddy: flag = false, "v6.12 features.h NEXT_BUDDY";
+        /// Honour that preference when picking. 6.12.0 has no such switch and honours it always.
+        pick_buddy: flag = true, "v6.12.117 features.h PICK_BUDDY";
+        /// Count the preferred task as cache-hot.
+        cache_hot_buddy: flag = true, "v6.12 features.h CACHE_HOT_BUDDY";
+        /// Let a sleeping task that was overserved stay in the competition until its lag is gone.
+        delay_dequeue: flag = true, "v6.12 features.h DELAY_DEQUEUE";
+        /// Take positive lag from a task whose dequeue was delayed.
+        delay_zero: flag = true, "v6.12 features.h DELAY_ZERO";
+        /// Test for preemption when a task wakes.
+        wakeup_preemption: flag = true, "v6.12 features.h WAKEUP_PREEMPTION";
+        /// End slices by a timer instead of the next tick.
+        hrtick: flag = false, "v6.12 features.h HRTICK";
+        /// How `sched_yield` gives way: an eligible task moves on to its deadline and gets another
+        /// (6.12.117), or the deadline moves on by a slice (6.12.0).
+        yield_mode: choice["forfeit", "deadline"] = 0, "v6.12 fair.c yield_task_fair";
+        /// Base of the keys in a queue's sum: the last mean of the virtual times (6.12.117) or
+        /// their monotonic minimum (6.12.0).
+        vruntime_base: choice["zero_vruntime", "min_vruntime"] = 0, "v6.12 fair.c avg_vruntime";
+        /// Leave the enqueueing of far or idle CPUs' wake-ups to those CPUs.
+        ttwu_queue: flag = true, "v6.12 features.h TTWU_QUEUE";
+        /// Look at fewer CPUs for a wake-up, the busier the last-level cache.
+        sis_util: flag = true, "v6.12 features.h SIS_UTIL";
+        /// Consider who is idle when a waker's CPU competes with the wakee's.
+        wa_idle: flag = true, "v6.12 features.h WA_IDLE";
+        /// Consider loads when a waker's CPU competes with the wakee's.
+        wa_weight: flag = true, "v6.12 features.h WA_WEIGHT";
+        /// Lean towards the waker's CPU.
+        wa_bias: flag = true, "v6.12 features.h WA_BIAS";
+        /// Estimate utilization from past activations.
+        util_est: flag = true, "v6.12 features.h UTIL_EST";
+        /// Let the tracked load of a task decay for its time in another class.
+        attach_age_load: flag = true, "v6.12 features.h ATTACH_AGE_LOAD";
+        /// Leave tiny loads where they are.
+        lb_min: flag = false, "v6.12 features.h LB_MIN";
+        /// Run newly idle balancing with the probability of its success. On in 6.12.117, off here
+        /// so that results do not depend on the seed by default.
+        ni_random: flag = false, "v6.12.117 features.h NI_RANDOM";
+        /// Time after its last run during which a task counts as cache-hot.
+        migration_cost: ns = 500_000 => 0..=1_000_000_000,
+            "v6.12 fair.c sysctl_sched_migration_cost";
+        /// Tasks looked at in one balancing attempt.
+        nr_migrate: int = 32 => 1..=10_000, "v6.12 core.c sysctl_sched_nr_migrate";
+        /// Time that newly idle balancing is taken to need for each CPU it looks at. The kernel
+        /// measures it; it decides against which idle periods a search is worth its while.
+        newidle_cost_per_cpu: ns = 250 => 0..=1_000_000, "model; v6.12 fair.c max_newidle_lb_cost";
+        /// Slice of SCHED_RR, rounded up to whole ticks.
+        rr_timeslice: ns = 100_000_000 => 100_000..=10_000_000_000, "v6.12 rt.h RR_TIMESLICE";
+        /// Time in each `fair_server_period` that fair tasks get beside real-time tasks; 0 = none.
+        fair_server_runtime: ns = 50_000_000 => 0..=1_000_000_000,
+            "v6.12 deadline.c dl_server_start";
+        /// See `fair_server_runtime`.
+        fair_server_period: ns = 1_000_000_000 => 100_000..=4_000_000_000,
+            "v6.12 deadline.c dl_server_start";
+    }
+}
+
+/// Variants, the default first.
+pub(crate) const VARIANTS: &[Variant] = &[
+    Variant { name: "6.12", about: "Linux 6.12.117 (stable)", set: &[] },
+    Variant {
+        name: "6.12.0",
+        about: "Linux 6.12.0: base slice 750 us, yield moves the deadline, base is min_vruntime",
+        set: &[("normalized_base_slice", 750_000), ("yield_mode", 1), ("vruntime_base", 1)],
+    },
+];
+
+impl EevdfTunables {
+    /// The slice in ns on a machine of `n_cpus`.
+    pub(crate) fn effective_base_slice(&self, n_cpus: usize) -> u64 {
+        if self.base_slice > Nanos::ZERO {
+            return self.base_slice.as_ns();
+        }
+        let factor = Scaling::from_index(self.tunable_scaling).factor(n_cpus);
+        self.normalized_base_slice.as_ns() * factor
+    }
+
+    /// What CPU choice and balancing need of these.
+    pub(crate) fn fair(&self) -> FairKnobs {
+        FairKnobs {
+            ttwu_queue: self.ttwu_queue,
+            sis_util: self.sis_util,
+            wa_idle: self.wa_idle,
+            wa_weight: self.wa_weight,
+            wa_bias: self.wa_bias,
+            util_est: self.util_est,
+            attach_age_load: self.attach_age_load,
+            cache_hot_buddy: self.cache_hot_buddy,
+            lb_min: self.lb_min,
+            ni_random: self.ni_random,
+            migration_cost: self.migration_cost.as_ns(),
+            nr_migrate: self.nr_migrate as u32,
+            newidle_cost_per_cpu: self.newidle_cost_per_cpu.as_ns(),
+        }
+    }
+}

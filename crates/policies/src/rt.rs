@@ -1,0 +1,478 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The real-time class: FIFO and RR tasks by fixed priority, with push and pull between CPUs.
+//!
+//! It is shared by the policies whose kernels have per-CPU real-time queues. It knows nothing of
+//! other classes: they run when [`Rt::pick`] finds nothing. Priorities are on the kernel's scale,
+//! 0 highest. The current task stays on its list, as in the kernel.
+//! Source: v6.12 `rt.c`, `cpupri.c`; spec cfs-eevdf §4G.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use schedlab_policy_api::{Ctx, SchedClass, Task, TaskState, View, Wake};
+use schedlab_units::{CpuId, CpuSet, Hz, Nanos, TaskId};
+
+/// Number of real-time priorities; a CPU without real-time tasks has this one.
+pub(crate) const MAX_RT_PRIO: u8 = 100;
+/// End of a list.
+const NONE: u32 = u32::MAX;
+
+/// One CPU's lists by priority.
+#[derive(Clone, Debug)]
+struct RtRq {
+    /// Bit p is set exactly when the list of priority p is not empty.
+    bitmap: u128,
+    lists: [(u32, u32); MAX_RT_PRIO as usize],
+    /// Queued tasks; those in the middle of a change are on a list but not queued.
+    nr: u32,
+}
+
+impl RtRq {
+    fn highest(&self) -> u8 {
+        self.bitmap.trailing_zeros().min(u32::from(MAX_RT_PRIO)) as u8
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct RtTask {
+    prio: u8,
+    queued: bool,
+    on_list: bool,
+    /// Ticks left of the RR slice.
+    time_slice: u32,
+    before: u32,
+    after: u32,
+}
+
+/// Real-time queues of all CPUs.
+#[derive(Clone, Debug)]
+pub(crate) struct Rt {
+    rqs: Vec<RtRq>,
+    tasks: Vec<RtTask>,
+    slice_ticks: u32,
+    /// CPUs by their highest priority; index [`MAX_RT_PRIO`] = no real-time task (`cpupri`).
+    by_prio: Vec<CpuSet>,
+    /// CPUs that had more than one queued task when last looked at (`rto_mask`).
+    crowded: CpuSet,
+    /// The last CPU taken for want of a better reason.
+    distributed: CpuId,
+}
+
+/// Priority of a real-time task on the kernel's scale.
+fn prio_of(facts: &Task) -> u8 {
+    facts.static_prio().0
+}
+
+impl Rt {
+    /// Empty queues; RR tasks run for `timeslice`, rounded up to whole ticks.
+    pub(crate) fn new(n_cpus: usize, n_tasks: usize, timeslice: Nanos, hz: Hz) -> Self {
+        let rq = RtRq { bitmap: 0, lists: [(NONE, NONE); MAX_RT_PRIO as usize], nr: 0 };
+        let ticks = timeslice.as_ns().div_ceil(hz.tick().as_ns()).max(1);
+        let mut by_prio = alloc::vec![CpuSet::EMPTY; usize::from(MAX_RT_PRIO) + 1];
+        by_prio[usize::from(MAX_RT_PRIO)] = CpuSet::first_n(n_cpus);
+        Self {
+            rqs: alloc::vec![rq; n_cpus],
+            tasks: Vec::with_capacity(n_tasks),
+            slice_ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+            by_prio,
+            crowded: CpuSet::EMPTY,
+            distributed: CpuId(0),
+        }
+    }
+
+    /// Prepares the slot of a forked task; its slice is whole.
+    pub(crate) fn fork(&mut self, child: TaskId) {
+        let fresh = RtTask {
+            prio: MAX_RT_PRIO,
+            queued: false,
+            on_list: false,
+            time_slice: self.slice_ticks,
+            before: NONE,
+            after: NONE,
+        };
+        while self.tasks.len() <= child.index() {
+            self.tasks.push(fresh);
+        }
+        self.tasks[child.index()] = fresh;
+    }
+
+    /// Queues `task` on `cpu`: at the place it kept, else at the end of its list, or at the front if
+    /// its priority was lowered.
+    ///
+    /// Source: v6.12 `rt.c` `__enqueue_rt_entity`, `syscalls.c` `__sched_setscheduler`.
+    pub(crate) fn enqueue(&mut self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId) {
+        let prio = prio_of(cx.tasks.get(task));
+        let this = &mut self.tasks[task.index()];
+        assert!(!this.on_list || this.prio == prio, "task {task} is on the list of {}", this.prio);
+        let lowered = this.prio < prio;
+        this.prio = prio;
+        this.queued = true;
+        if !this.on_list {
+            self.list_insert(cpu, task, lowered);
+        }
+        self.rqs[cpu.index()].nr += 1;
+        self.note(cpu);
+    }
+
+    /// Takes `task` off `cpu`'s queue; with `keep_place` it stays on its list until
+    /// [`Rt::give_up_place`] or the next [`Rt::enqueue`].
+    pub(crate) fn dequeue(&mut self, cpu: CpuId, task: TaskId, keep_place: bool) {
+        self.tasks[task.index()].queued = false;
+        self.rqs[cpu.index()].nr -= 1;
+        if !keep_place {
+            self.give_up_place(cpu, task);
+            // A later enqueue is no change of priority.
+            self.tasks[task.index()].prio = MAX_RT_PRIO;
+        }
+        self.note(cpu);
+    }
+
+    /// Takes `task` off the list it was left on by [`Rt::dequeue`], as its class or priority
+    /// changes.
+    pub(crate) fn give_up_place(&mut self, cpu: CpuId, task: TaskId) {
+        if self.tasks[task.index()].on_list {
+            self.list_remove(cpu, task);
+            self.note(cpu);
+        }
+    }
+
+    /// The first task of the highest priority on `cpu`.
+    pub(crate) fn pick(&self, cpu: CpuId) -> Option<TaskId> {
+        let rq = &self.rqs[cpu.index()];
+        let list = rq.lists.get(usize::from(rq.highest()))?;
+        Some(TaskId(list.0))
+    }
+
+    /// Number of queued tasks of `cpu`.
+    pub(crate) fn nr(&self, cpu: CpuId) -> u32 {
+        self.rqs[cpu.index()].nr
+    }
+
+    /// The tick of `cpu` while `task` runs: an RR task whose slice is used up goes to the end of its
+    /// list.
+    ///
+    /// Source: v6.12 `rt.c` `task_tick_rt`.
+    pub(crate) fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        if cx.tasks.get(task).class != SchedClass::Rr {
+            return;
+        }
+        let this = &mut self.tasks[task.index()];
+        this.time_slice = this.time_slice.saturating_sub(1);
+        if this.time_slice > 0 {
+            return;
+        }
+        this.time_slice = self.slice_ticks;
+        if this.before != NONE || this.after != NONE {
+            self.requeue(cpu, task, false);
+            cx.resched(cpu);
+        }
+    }
+
+    /// Moves `task` to the front or the end of its list.
+    pub(crate) fn requeue(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+        if self.tasks[task.index()].on_list {
+            self.list_remove(cpu, task);
+            self.list_insert(cpu, task, head);
+        }
+    }
+
+    /// Whether `woken` preempts the real-time task that runs on `cpu`.
+    ///
+    /// Source: v6.12 `rt.c` `wakeup_preempt_rt`, `check_preempt_equal_prio`.
+    pub(crate) fn wakeup_preempt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId) {
+        let Some(curr) = cx.curr(cpu) else { return };
+        let (theirs, ours) = (cx.tasks.get(woken), cx.tasks.get(curr));
+        if prio_of(theirs) < prio_of(ours) {
+            cx.resched(cpu);
+            return;
+        }
+        if prio_of(theirs) != prio_of(ours) || cx.need_resched(cpu) {
+            return;
+        }
+        let can_go = |facts: &Task| {
+            let affinity = &facts.affinity;
+            affinity.len() > 1 && self.lower_cpus(prio_of(facts), affinity).is_some()
+        };
+        let (curr_can_go, woken_can_go) = (can_go(ours), can_go(theirs));
+        if curr_can_go && !woken_can_go {
+            self.requeue(cpu, woken, true);
+            cx.resched(cpu);
+        }
+    }
+
+    /// The CPU for `task`, which may use more than one: its last, unless a task that it cannot
+    /// preempt runs there.
+    ///
+    /// Source: v6.12 `rt.c` `select_task_rq_rt`.
+    pub(crate) fn select_cpu(&mut self, cx: &Ctx<'_>, task: TaskId, wake: Wake) -> CpuId {
+        let facts = cx.tasks.get(task);
+        let cpu = facts.cpu;
+        if !matches!(wake, Wake::Wakeup { .. } | Wake::Fork) {
+            return cpu;
+        }
+        let stuck = cx.curr(cpu).is_some_and(|curr| {
+            let curr = cx.tasks.get(curr);
+            curr.class.is_rt() && (curr.affinity.len() < 2 || prio_of(curr) <= prio_of(facts))
+        });
+        if stuck
+            && let Some(target) = self.find_lowest(cx, task, &CpuSet::EMPTY)
+            && prio_of(facts) < self.rqs[target.index()].highest()
+        {
+            return target;
+        }
+        cpu
+    }
+
+    /// Sends waiting tasks of `cpu` to CPUs that run less urgent ones.
+    ///
+    /// Source: v6.12 `rt.c` `push_rt_tasks`.
+    pub(crate) fn push(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
+        if self.rqs[cpu.index()].nr < 2 {
+            return;
+        }
+        let curr_prio = cx.curr(cpu).map_or(u8::MAX, |curr| prio_of(cx.tasks.get(curr)));
+        // Moves take effect after the hook: a target is not chosen twice.
+        let mut taken = CpuSet::single(cpu);
+        let mut at = self.first_pushable(cx, cpu, None);
+        while let Some(task) = at {
+            let prio = self.tasks[task.index()].prio;
+            if prio < curr_prio {
+                cx.resched(cpu);
+                return;
+            }
+            let Some(target) = self.find_lowest(cx, task, &taken) else { return };
+            if self.rqs[target.index()].highest() <= prio {
+                return;
+            }
+            cx.migrate(task, target);
+            taken.insert(target);
+            at = self.first_pushable(cx, cpu, Some(task));
+        }
+    }
+
+    /// [`Rt::push`] after a wake-up of `woken` that does not preempt.
+    ///
+    /// Source: v6.12 `rt.c` `task_woken_rt`.
+    pub(crate) fn push_woken(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId) {
+        let Some(curr) = cx.curr(cpu) else { return };
+        let (theirs, ours) = (cx.tasks.get(woken), cx.tasks.get(curr));
+        if curr != woken
+            && !cx.need_resched(cpu)
+            && theirs.affinity.len() > 1
+            && ours.class.is_rt()
+            && (ours.affinity.len() < 2 || prio_of(ours) <= prio_of(theirs))
+        {
+            self.push(cx, cpu);
+        }
+    }
+
+    /// The most urgent waiting task of another CPU that is more urgent than everything on `cpu` and
+    /// not about to run where it is.
+    ///
+    /// Source: v6.12 `rt.c` `pull_rt_task`.
+    pub(crate) fn find_pull(&self, cx: &Ctx<'_>, cpu: CpuId) -> Option<(TaskId, CpuId)> {
+        let mut limit = self.rqs[cpu.index()].highest();
+        let mut best = None;
+        for from in self.crowded.iter().filter(|from| *from != cpu) {
+            let Some(task) = self.first_pushable_to(cx, from, cpu) else { continue };
+            let prio = self.tasks[task.index()].prio;
+            let curr_prio = cx.curr(from).map_or(u8::MAX, |curr| prio_of(cx.tasks.get(curr)));
+            if prio < limit && prio >= curr_prio {
+                limit = prio;
+                best = Some((task, from));
+            }
+        }
+        best
+    }
+
+    /// Whether `cpu` has just lost real-time work and should look for some elsewhere.
+    ///
+    /// Source: v6.12 `rt.c` `balance_rt`, `need_pull_rt_task`.
+    pub(crate) fn needs_pull(&self, cx: &Ctx<'_>, cpu: CpuId) -> bool {
+        cx.curr(cpu).is_some_and(|prev| {
+            let facts = cx.tasks.get(prev);
+            facts.class.is_rt()
+                && facts.state != TaskState::Running
+                && self.rqs[cpu.index()].highest() > prio_of(facts)
+        })
+    }
+
+    /// Moves a waiting task between queues, inside the class.
+    pub(crate) fn transfer(&mut self, cx: &Ctx<'_>, task: TaskId, from: CpuId, to: CpuId) {
+        self.dequeue(from, task, false);
+        self.enqueue(cx, to, task);
+    }
+
+    /// The next task after `after` in order of urgency that waits on `cpu` and may go elsewhere.
+    fn first_pushable(&self, cx: &Ctx<'_>, cpu: CpuId, after: Option<TaskId>) -> Option<TaskId> {
+        let mut seen = after.is_none();
+        self.waiting(cx, cpu).find(|task| {
+            let eligible = seen && cx.tasks.get(*task).affinity.len() > 1;
+            seen |= Some(*task) == after;
+            eligible
+        })
+    }
+
+    /// The most urgent task that waits on `from` and may use `to`.
+    fn first_pushable_to(&self, cx: &Ctx<'_>, from: CpuId, to: CpuId) -> Option<TaskId> {
+        self.waiting(cx, from).find(|task| cx.tasks.get(*task).affinity.contains(to))
+    }
+
+    /// Tasks that wait on `cpu`, in order of urgency.
+    fn waiting<'a>(
+        &'a self,
+        cx: &'a Ctx<'_>,
+        cpu: CpuId,
+    ) -> impl Iterator<Item = TaskId> + use<'a> {
+        self.queued(cpu)
+            .filter(move |task| self.tasks[task.index()].queued && !cx.tasks.get(*task).on_cpu)
+    }
+
+    /// Tasks on the lists of `cpu`, in order of urgency.
+    fn queued(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        let rq = &self.rqs[cpu.index()];
+        let mut bitmap = rq.bitmap;
+        let mut at = NONE;
+        core::iter::from_fn(move || {
+            if at == NONE {
+                let list = rq.lists.get(bitmap.trailing_zeros() as usize)?;
+                bitmap &= bitmap - 1;
+                at = list.0;
+            }
+            let task = TaskId(at);
+            at = self.tasks[task.index()].after;
+            Some(task)
+        })
+    }
+
+    /// Of the CPUs `among`, those that do the least urgent work, if less urgent than `prio`.
+    ///
+    /// Source: v6.12 `cpupri.c` `cpupri_find`.
+    fn lower_cpus(&self, prio: u8, among: &CpuSet) -> Option<CpuSet> {
+        let mut lower = self.by_prio[usize::from(prio) + 1..].iter().rev();
+        lower.find(|cpus| cpus.intersects(among)).map(|cpus| cpus.intersection(among))
+    }
+
+    /// Of the CPUs with the least urgent work: the task's own, else the waker's, else the nearest.
+    ///
+    /// Source: v6.12 `rt.c` `find_lowest_rq`.
+    fn find_lowest(&mut self, cx: &Ctx<'_>, task: TaskId, taken: &CpuSet) -> Option<CpuId> {
+        let facts = cx.tasks.get(task);
+        if facts.affinity.len() == 1 {
+            return None;
+        }
+        let lowest = self.lower_cpus(prio_of(facts), &facts.affinity.difference(taken))?;
+        if lowest.contains(facts.cpu) {
+            return Some(facts.cpu);
+        }
+        let cpu = facts.cpu;
+        for span in
+            [cx.topo.siblings(cpu), cx.topo.llc_cpus(cpu), cx.topo.node_cpus(cpu), cx.topo.all()]
+        {
+            if span.contains(cx.this_cpu) && lowest.contains(cx.this_cpu) {
+                return Some(cx.this_cpu);
+            }
+            let near = lowest.intersection(span);
+            if let Some(cpu) = near.iter_after(self.distributed).next() {
+                self.distributed = cpu;
+                return Some(cpu);
+            }
+        }
+        None
+    }
+
+    /// Brings what other CPUs know about `cpu` up to date.
+    fn note(&mut self, cpu: CpuId) {
+        let (highest, nr) = (self.rqs[cpu.index()].highest(), self.rqs[cpu.index()].nr);
+        if !self.by_prio[usize::from(highest)].contains(cpu) {
+            for cpus in &mut self.by_prio {
+                cpus.remove(cpu);
+            }
+            self.by_prio[usize::from(highest)].insert(cpu);
+        }
+        if nr > 1 {
+            self.crowded.insert(cpu);
+        } else {
+            self.crowded.remove(cpu);
+        }
+    }
+
+    fn list_insert(&mut self, cpu: CpuId, task: TaskId, head: bool) {
+        let prio = usize::from(self.tasks[task.index()].prio);
+        let rq = &mut self.rqs[cpu.index()];
+        let (first, last) = rq.lists[prio];
+        let (before, after) = if head { (NONE, first) } else { (last, NONE) };
+        let this = &mut self.tasks[task.index()];
+        (this.before, this.after, this.on_list) = (before, after, true);
+        match self.tasks.get_mut(before as usize) {
+            Some(neighbour) => neighbour.after = task.0,
+            None => rq.lists[prio].0 = task.0,
+        }
+        match self.tasks.get_mut(after as usize) {
+            Some(neighbour) => neighbour.before = task.0,
+            None => rq.lists[prio].1 = task.0,
+        }
+        rq.bitmap |= 1 << prio;
+    }
+
+    fn list_remove(&mut self, cpu: CpuId, task: TaskId) {
+        let RtTask { prio, before, after, .. } = self.tasks[task.index()];
+        let prio = usize::from(prio);
+        let rq = &mut self.rqs[cpu.index()];
+        match self.tasks.get_mut(before as usize) {
+            Some(neighbour) => neighbour.after = after,
+            None => rq.lists[prio].0 = after,
+        }
+        match self.tasks.get_mut(after as usize) {
+            Some(neighbour) => neighbour.before = before,
+            None => rq.lists[prio].1 = before,
+        }
+        if rq.lists[prio].0 == NONE {
+            rq.bitmap &= !(1 << prio);
+        }
+        let this = &mut self.tasks[task.index()];
+        (this.before, this.after, this.on_list) = (NONE, NONE, false);
+    }
+
+    /// I9: bit set ⇔ list not empty; the lists hold exactly the runnable real-time tasks of the CPU.
+    ///
+    /// # Errors
+    /// A sentence with the values that disagree.
+    pub(crate) fn check(&self, view: &View<'_>) -> Result<(), String> {
+        let mut n_listed = 0;
+        for cpu in view.topo.cpus() {
+            let rq = &self.rqs[cpu.index()];
+            for (prio, list) in rq.lists.iter().enumerate() {
+                if (rq.bitmap >> prio & 1 != 0) != (list.0 != NONE) {
+                    return Err(format!("CPU {cpu}: bit and list of priority {prio} disagree"));
+                }
+            }
+            let mut nr = 0;
+            for task in self.queued(cpu) {
+                let (facts, own) = (view.tasks.get(task), &self.tasks[task.index()]);
+                let runnable = matches!(facts.state, TaskState::Runnable | TaskState::Running);
+                if !runnable || !facts.class.is_rt() || facts.cpu != cpu {
+                    return Err(format!("task {task} on a real-time list of CPU {cpu}: {facts:?}"));
+                }
+                if own.prio != prio_of(facts) || !own.queued {
+                    return Err(format!("task {task} is listed as {own:?} but is {facts:?}"));
+                }
+                nr += 1;
+            }
+            if nr != rq.nr || !self.by_prio[usize::from(rq.highest())].contains(cpu) {
+                return Err(format!("CPU {cpu} counts {} real-time tasks, lists {nr}", rq.nr));
+            }
+            n_listed += nr as usize;
+        }
+        let runnable = |facts: &Task| {
+            facts.class.is_rt() && matches!(facts.state, TaskState::Runnable | TaskState::Running)
+        };
+        let n_runnable = view.tasks.iter().filter(|(_, facts)| runnable(facts)).count();
+        if n_listed == n_runnable {
+            Ok(())
+        } else {
+            Err(format!("{n_listed} real-time tasks are listed, {n_runnable} are runnable"))
+        }
+    }
+}
