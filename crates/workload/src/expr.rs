@@ -330,11 +330,7 @@ impl Parser<'_> {
                 Ok(Value::Text(text))
             }
             '0'..='9' => self.number(),
-            '$' => {
-                self.at += 1;
-                self.name()
-            }
-            c if c.is_alphabetic() || c == '_' => self.name(),
+            c if c.is_alphabetic() || matches!(c, '$' | '_') => self.name(),
             c => self.fail(format!("`{c}` begins no value")),
         }
     }
@@ -356,6 +352,7 @@ impl Parser<'_> {
 
     fn name(&mut self) -> Outcome {
         let at = self.at;
+        let _ = self.take(&["$"]);
         let rest = self.rest();
         let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         let name = rest[..end].to_string();

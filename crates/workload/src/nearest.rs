@@ -4,8 +4,8 @@
 /// Longest name that is compared; mistypings are short.
 const MAX_LEN: usize = 64;
 
-/// The candidates nearest to `name`, the best first, at most three, none that differs in more than
-/// a third of its letters.
+/// The candidates nearest to `name`, the best first, at most three; one letter may differ, or a third
+/// of the letters of the longer of the two.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if name.chars().count() > MAX_LEN {
         return Vec::new();
@@ -13,7 +13,10 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
     let mut ranked: Vec<(usize, &str)> = candidates
         .filter(|candidate| candidate.chars().count() <= MAX_LEN)
         .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(d, candidate)| *d <= 1 + candidate.chars().count() / 3)
+        .filter(|(d, candidate)| {
+            let longer = name.chars().count().max(candidate.chars().count());
+            *d <= (longer / 3).max(1)
+        })
         .collect();
     ranked.sort_unstable();
     ranked.dedup();
@@ -68,5 +71,6 @@ mod tests {
         assert_eq!(nearest("hog", names.into_iter()), ["hogs"]);
         assert_eq!(nearest("hackbecnh", names.into_iter()), ["hackbench"]);
         assert_eq!(nearest("zzzzzz", names.into_iter()), [""; 0]);
+        assert_eq!(nearest("frag", ["ftrace"].into_iter()), [""; 0]);
     }
 }

@@ -24,10 +24,6 @@ const UNIQUE: &str = "unique";
 /// Forks of one task after which rt-app gives up.
 const FORK_LIMIT: u64 = 1_024;
 
-/// Counter of the rounds over all phases, and of the rounds of a phase.
-const OUTER: u32 = 0;
-const INNER: u32 = 1;
-
 /// Translates all tasks.
 pub(super) struct Compiler<'c, 'a> {
     notes: &'c mut Notes<'a>,
@@ -43,6 +39,8 @@ pub(super) struct Compiler<'c, 'a> {
     workload: Workload,
     origins: Origins,
     uses_costs: bool,
+    /// Places of the `suspend`s that wait on another name than their task's.
+    foreign_suspends: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,12 +72,20 @@ pub(super) fn compile(
         workload: Workload::default(),
         origins: Origins::default(),
         uses_costs: false,
+        foreign_suspends: Vec::new(),
     };
     compiler.survey()?;
     for (index, task) in tasks.iter().enumerate() {
         compiler.check_mutexes(task)?;
         compiler.task(index, task)?;
     }
+    let foreign = std::mem::take(&mut compiler.foreign_suspends);
+    compiler.notes.warn_once(&foreign, |others| {
+        format!(
+            "this `suspend`{others} waits on the name in its value, as in rt-app 1.0; later \
+             versions wait on the name of the task"
+        )
+    });
     compiler.workload.duration = global.duration_s.map(Nanos::from_s);
     if compiler.uses_costs {
         compiler.workload.params = costs.params();
@@ -268,7 +274,7 @@ impl<'c> Compiler<'c, '_> {
             let set = phase.cpus.or(task.cpus);
             set.map_or((CpuSet::first_n(MAX_CPUS), phase.at), |(set, at)| (set, at))
         };
-        code.begin(OUTER, task.rounds, task.at);
+        code.begin(task.rounds, task.at);
         // The first phase finds its CPUs set by the task's start, later rounds by the last phase.
         let (first, last) = (task.phases.first().map(cpus), task.phases.last().map(cpus));
         let wraps = task.rounds != Rounds::Times(1) && first.map(|c| c.0) != last.map(|c| c.0);
@@ -289,12 +295,12 @@ impl<'c> Compiler<'c, '_> {
             if let Some(sched) = phase.sched {
                 code.push(Op::SetSched(sched.spec()), phase.at);
             }
-            code.begin(INNER, phase.rounds, phase.at);
+            code.begin(phase.rounds, phase.at);
             let top = code.here();
             for (action, at) in &phase.events {
                 self.action(index, task, action, *at, &mut code)?;
             }
-            code.end(INNER, phase.rounds, top, phase.at);
+            code.end(phase.rounds, top, phase.at);
             if phase.rounds == Rounds::Forever {
                 if number + 1 < task.phases.len() {
                     let message = "this phase never ends, so those after it are never reached";
@@ -303,7 +309,7 @@ impl<'c> Compiler<'c, '_> {
                 return Ok(code.finish());
             }
         }
-        code.end(OUTER, task.rounds, again, task.at);
+        code.end(task.rounds, again, task.at);
         Ok(code.finish())
     }
 
@@ -412,10 +418,10 @@ impl<'c> Compiler<'c, '_> {
         let full = bytes / size;
         if full > 0 {
             let rounds = Rounds::Times(full as u32);
-            code.begin(IO, rounds, at);
+            code.begin(rounds, at);
             let top = code.here();
             write(code, size);
-            code.end(IO, rounds, top, at);
+            code.end(rounds, top, at);
         }
         if !bytes.is_multiple_of(size) {
             write(code, bytes % size);
@@ -430,11 +436,7 @@ impl<'c> Compiler<'c, '_> {
         match value {
             Some(value) if value == task.name => {}
             Some(value) if !self.strict && self.resumed.contains(value) => {
-                let message = format!(
-                    "waits on `{value}`, as rt-app 1.0 does; later versions wait on the task's own \
-                     name"
-                );
-                self.notes.warn(at, message);
+                self.foreign_suspends.push(at);
                 return value.to_string();
             }
             Some(value) => {
@@ -475,9 +477,6 @@ impl<'c> Compiler<'c, '_> {
     }
 }
 
-/// Counter of the calls of an `iorun`.
-const IO: u32 = 2;
-
 fn timer_owner(task: usize, name: &str) -> Option<usize> {
     name.starts_with(UNIQUE).then_some(task)
 }
@@ -501,6 +500,7 @@ fn intern<T>(
 struct Code {
     ops: Vec<Op>,
     places: Vec<usize>,
+    counters_in_use: u32,
     n_counters: u32,
 }
 
@@ -516,17 +516,21 @@ impl Code {
     }
 
     /// What stands before a loop: its counter, if it needs one.
-    fn begin(&mut self, counter: u32, rounds: Rounds, at: usize) {
+    fn begin(&mut self, rounds: Rounds, at: usize) {
         if let Rounds::Times(n @ 2..) = rounds {
-            self.n_counters = self.n_counters.max(counter + 1);
+            let counter = self.counters_in_use;
+            self.counters_in_use += 1;
+            self.n_counters = self.n_counters.max(self.counters_in_use);
             self.push(Op::SetCounter { counter, value: Dist::Const(u64::from(n)) }, at);
         }
     }
 
     /// What stands after a loop that began at `top`.
-    fn end(&mut self, counter: u32, rounds: Rounds, top: u32, at: usize) {
+    fn end(&mut self, rounds: Rounds, top: u32, at: usize) {
         match rounds {
             Rounds::Times(2..) => {
+                self.counters_in_use -= 1;
+                let counter = self.counters_in_use;
                 self.push(Op::DecJump { counter, target: top }, at);
             }
             Rounds::Times(_) => {}

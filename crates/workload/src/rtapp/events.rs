@@ -68,8 +68,8 @@ struct Buffer {
 pub(super) struct EventReader {
     buffers: BTreeMap<String, Buffer>,
     strict: bool,
-    /// The first `suspend` without a value, and how many there are.
-    pub(super) bare_suspends: Option<(usize, usize)>,
+    /// Places of the `suspend`s without a value.
+    pub(super) bare_suspends: Vec<usize>,
 }
 
 impl EventReader {
@@ -86,16 +86,13 @@ impl EventReader {
         entry: &Entry<'_>,
     ) -> Result<Action, Located> {
         let Entry { key, at, node, bare } = *entry;
-        if bare && event == Event::Suspend {
-            self.bare_suspends = Some(match self.bare_suspends {
-                Some((first, n)) => (first.min(at), n + 1),
-                None => (at, 1),
-            });
+        if bare && event == Event::Suspend && !self.strict {
+            self.bare_suspends.push(at);
             return Ok(Action::Suspend(None));
         }
         if bare {
             let message = format!("the event `{key}` has no value");
-            return Err(notes.fault(at, message).hint("only `suspend` may go without"));
+            return Err(notes.fault(at, message).hint("only workgen allows that, for `suspend`"));
         }
         let what = format!("`{key}`");
         let name = |notes: &Notes<'_>| notes.text_of(node, &what).map(str::to_string);

@@ -125,10 +125,7 @@ pub(super) fn complete(
     list: &[Entry<'_>],
     phases: Option<Vec<(usize, Vec<Entry<'_>>)>>,
 ) -> Result<(), Located> {
-    reader.notes.warn(
-        task.at,
-        "this task is in the grammar of rt-app before 1.0, which later versions refuse",
-    );
+    reader.legacy_tasks.push(task.at);
     let legal: Vec<&str> = KEYS.into_iter().chain(TASK_KEYS).collect();
     reader.notes.only(list, "a task", &legal);
     let mut sleeps = Vec::new();
@@ -191,7 +188,9 @@ fn phase(
         let message = format!("`exec` is {exec} us, but the resources take {used} us of it");
         return Err(reader.notes.fault(exec_node.at, message));
     };
-    events.push((Action::Run(rest), exec_node.at));
+    if rest > 0 || events.is_empty() {
+        events.push((Action::Run(rest), exec_node.at));
+    }
     if sleep {
         let name = PERIOD_TIMER.to_string();
         let timer = Action::Timer { name, period: period * 1_000, absolute: true };

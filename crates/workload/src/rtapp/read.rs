@@ -15,14 +15,17 @@ use super::json::{Member, Node, parse};
 use super::legacy::Resources;
 use super::tasks::{TaskDef, TaskReader};
 use super::values::{Notes, entries, get, repeated_keys};
+use crate::ir::Workload;
 use crate::load::{Read, ReadError};
+use crate::origins::Origins;
 use crate::validate::MAX_TASKS;
 
 /// How to read rt-app's grammar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RtAppOptions {
-    /// Exactly as rt-app itself reads: of a repeated key the last value counts, at the first
-    /// place, and `suspend` waits on the name of its task whatever its value.
+    /// Exactly as rt-app itself reads, without its helper `workgen`: of a repeated key the last
+    /// value counts, at the first place, every key needs a value, and `suspend` waits on the name
+    /// of its task whatever its value.
     pub strict: bool,
 }
 
@@ -40,11 +43,13 @@ pub(crate) fn read(
     let costs = Costs::with(overrides)?;
     let document = parse(text)?;
     let mut notes = Notes { text, warnings: document.warnings };
-    let (workload, origins) = tree(&mut notes, &document.root, &costs, options)?;
-    let mut workload = workload;
+    let (mut workload, origins) = tree(&mut notes, &document.root, &costs, options)?;
     let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     workload.name = stem.unwrap_or_else(|| file.to_string());
-    workload.about = format!("{} tasks of an rt-app file", workload.tasks.len());
+    workload.about = match workload.tasks.len() {
+        1 => "one task of an rt-app file".to_string(),
+        n => format!("{n} tasks of an rt-app file"),
+    };
     workload.origin = format!("rt-app file {}", file_name(file));
     let mut warnings = notes.warnings;
     warnings.sort_by_key(|warning| warning.at);
@@ -62,7 +67,7 @@ fn tree(
     root: &Node,
     costs: &Costs,
     options: &RtAppOptions,
-) -> Result<(crate::ir::Workload, crate::origins::Origins), Located> {
+) -> Result<(Workload, Origins), Located> {
     let strict = options.strict;
     let list = entries(notes.object(root, "the root")?, strict);
     notes.only(&list, "the root", &ROOT_KEYS);
@@ -89,18 +94,14 @@ fn tree(
 }
 
 fn note_repeats(notes: &mut Notes<'_>, root: &Node, strict: bool) {
-    let Some((at, key, n)) = repeated_keys(root) else { return };
     let reading = if strict {
         "the last value counts, at the first place, as in rt-app"
     } else {
         "all are kept in their order, as workgen does; rt-app alone keeps the last value only"
     };
-    let others = match n {
-        1 => String::new(),
-        2 => " (and one more key)".to_string(),
-        n => format!(" (and {} more keys)", n - 1),
-    };
-    notes.warn(at, format!("the key `{key}` is repeated{others}: {reading}"));
+    notes.warn_once(&repeated_keys(root), |others| {
+        format!("this key{others} is repeated: {reading}")
+    });
 }
 
 fn tasks(
@@ -114,7 +115,8 @@ fn tasks(
     let names: BTreeSet<&str> = list.iter().map(|entry| entry.key).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let events = EventReader::new(strict);
-    let mut reader = TaskReader { notes, events, global, resources, strict };
+    let mut reader =
+        TaskReader { notes, events, global, resources, strict, legacy_tasks: Vec::new() };
     let mut tasks = Vec::new();
     let mut n_threads = 0;
     for entry in &list {
@@ -136,11 +138,12 @@ fn tasks(
         }
         tasks.push(task);
     }
-    if let Some((at, n)) = reader.events.bare_suspends {
-        let others = if n > 1 { format!(" (and {} more)", n - 1) } else { String::new() };
-        let message =
-            format!("`suspend` has no value{others}: read as workgen does, as the task's name");
-        reader.notes.warn(at, message);
-    }
+    let TaskReader { notes, events, legacy_tasks, .. } = reader;
+    notes.warn_once(&events.bare_suspends, |others| {
+        format!("`suspend` has no value{others}: read as workgen does, as the task's name")
+    });
+    notes.warn_once(&legacy_tasks, |others| {
+        format!("this task{others} is in the grammar of rt-app before 1.0, which later ones refuse")
+    });
     Ok(tasks)
 }

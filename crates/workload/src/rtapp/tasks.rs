@@ -51,6 +51,8 @@ pub(super) struct TaskReader<'r, 'a> {
     pub(super) global: &'r Global,
     pub(super) resources: &'r legacy::Resources,
     pub(super) strict: bool,
+    /// Places of the tasks in the grammar before events.
+    pub(super) legacy_tasks: Vec<usize>,
 }
 
 impl TaskReader<'_, '_> {

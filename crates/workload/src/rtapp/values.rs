@@ -26,6 +26,17 @@ impl Notes<'_> {
         self.warnings.push(warning);
     }
 
+    /// Notes something that happens at all of `places`: at the first, with their number.
+    pub(super) fn warn_once(&mut self, places: &[usize], message: impl Fn(&str) -> String) {
+        let Some(first) = places.iter().min() else { return };
+        let others = match places.len() {
+            1 => String::new(),
+            2 => " (and one more)".to_string(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        self.warn(*first, message(&others));
+    }
+
     /// The members of an object.
     pub(super) fn object<'n>(&self, node: &'n Node, what: &str) -> Result<&'n [Member], Located> {
         match &node.json {
@@ -138,10 +149,9 @@ pub(super) fn get<'n>(entries: &[Entry<'n>], key: &str) -> Option<&'n Node> {
     entries.iter().find(|entry| entry.key == key).map(|entry| entry.node)
 }
 
-/// The first repeated key of a tree, and how many keys are repeated.
-pub(super) fn repeated_keys(root: &Node) -> Option<(usize, String, usize)> {
-    let mut first: Option<(usize, String)> = None;
-    let mut n = 0;
+/// The places of all keys of a tree that came before in their object.
+pub(super) fn repeated_keys(root: &Node) -> Vec<usize> {
+    let mut repeated = Vec::new();
     let mut pending = vec![root];
     while let Some(node) = pending.pop() {
         match &node.json {
@@ -150,10 +160,7 @@ pub(super) fn repeated_keys(root: &Node) -> Option<(usize, String, usize)> {
                 let mut keys = BTreeSet::new();
                 for member in members {
                     if !keys.insert(member.key.as_str()) {
-                        n += 1;
-                        if first.as_ref().is_none_or(|(at, _)| member.at < *at) {
-                            first = Some((member.at, member.key.clone()));
-                        }
+                        repeated.push(member.at);
                     }
                     pending.push(&member.value);
                 }
@@ -161,5 +168,5 @@ pub(super) fn repeated_keys(root: &Node) -> Option<(usize, String, usize)> {
             _ => {}
         }
     }
-    first.map(|(at, key)| (at, key, n))
+    repeated
 }

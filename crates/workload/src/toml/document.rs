@@ -15,7 +15,7 @@ use crate::nearest::did_you_mean;
 use crate::origins::Origins;
 
 /// Most tables and blocks that `for` clauses of one file may yield together.
-const MAX_EXPANSIONS: u64 = 1 << 22;
+const MAX_EXPANSIONS: u64 = 1 << 20;
 
 const HEADER_KEYS: [&str; 6] = ["name", "about", "origin", "duration", "notes", "resolved"];
 

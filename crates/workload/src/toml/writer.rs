@@ -166,14 +166,18 @@ impl Writer<'_> {
         if !task.at_start {
             self.line("forked", "true");
         }
-        self.line("start", &span(task.start));
+        if !task.start.is_zero() {
+            self.line("start", &span(task.start));
+        }
         if let Some(sched) = &task.sched {
             self.line("class", &string(sched.class.name()));
             self.line("nice", &sched.nice.to_string());
             if sched.rt_priority > 0 {
                 self.line("priority", &sched.rt_priority.to_string());
             }
-            self.line("slice", &span(sched.slice));
+            if !sched.slice.is_zero() {
+                self.line("slice", &span(sched.slice));
+            }
         }
         if let Some(cpus) = &task.affinity {
             self.line("cpus", &string(&cpus.to_string()));

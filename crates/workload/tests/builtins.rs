@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! The built-in workloads.
+
+mod common;
+
+use common::{load, operations, step_through};
+use schedlab_workload::{
+    LoadErrorKind, LoadOptions, Loaded, builtins, find, resolve, to_toml, validate,
+};
+
+fn builtin(name: &str, set: &[(&str, &str)]) -> Loaded {
+    let set: Vec<(String, String)> =
+        set.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    resolve(name, &set, &LoadOptions::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn builtins_load_without_a_warning_and_survive_the_round_trip() {
+    for entry in builtins() {
+        let loaded = builtin(entry.name, &[]);
+        assert!(loaded.warnings.is_empty(), "{}: {:?}", entry.name, loaded.warnings);
+        assert_eq!(loaded.workload.name, entry.name);
+        assert_eq!(validate(&loaded.workload), Ok(()));
+        loaded.check_machine(1).unwrap_or_else(|error| panic!("{error}"));
+        step_through(&loaded.workload);
+        let again = load("again.toml", &to_toml(&loaded.workload)).expect("the resolved form");
+        assert_eq!(again.workload, loaded.workload, "{}", entry.name);
+        assert_eq!(again.digest, loaded.digest);
+    }
+}
+
+#[test]
+fn builtins_say_what_they_are() {
+    for entry in builtins() {
+        let header = entry.header();
+        for part in ["Origin:", "Models:", "Expected:", "Doubts:"] {
+            assert!(header.contains(part), "{} has no {part}", entry.name);
+        }
+        assert!(!header.contains("SPDX"));
+        let loaded = builtin(entry.name, &[]);
+        assert!(!loaded.workload.about.is_empty() && !loaded.workload.origin.is_empty());
+        for param in entry.params().expect("legal") {
+            assert!(!param.about.is_empty(), "{}: `{}` is not explained", entry.name, param.name);
+            // Setting a parameter to its default changes nothing.
+            let same = builtin(entry.name, &[(&param.name, &param.default)]);
+            assert_eq!(same.workload, loaded.workload, "{}: {}", entry.name, param.name);
+        }
+    }
+}
+
+#[test]
+fn builtins_of_the_contract_exist() {
+    for name in [
+        "hogs",
+        "nice-hogs",
+        "audio-vs-compile",
+        "pingpong",
+        "hackbench",
+        "schbench",
+        "starve",
+        "rt-pair",
+    ] {
+        assert!(find(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn unknown_workload_names_the_nearest() {
+    let error = resolve("hackbnech", &[], &LoadOptions::default()).expect_err("unknown");
+    assert_eq!(error.kind, LoadErrorKind::Usage);
+    assert!(error.to_string().contains("did you mean hackbench?"), "{error}");
+    let error = resolve("qqqqqqqqqq", &[], &LoadOptions::default()).expect_err("unknown");
+    assert!(error.to_string().contains("audio-vs-compile, hackbench"), "{error}");
+    let error = resolve("no/such/file.toml", &[], &LoadOptions::default()).expect_err("missing");
+    assert_eq!(error.kind, LoadErrorKind::Usage);
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+}
+
+#[test]
+fn hackbench_has_the_shape_of_the_program() {
+    let workload = builtin("hackbench", &[("groups", "2"), ("fds", "3"), ("loops", "5")]).workload;
+    let names: Vec<&str> = workload.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names.len(), 1 + 2 * 3 + 2);
+    assert_eq!(workload.tasks.iter().filter(|task| task.at_start).count(), 1);
+    assert_eq!(workload.objects.pipes.len(), 2 * 3 + 1);
+    let pipe = &workload.objects.pipes[0];
+    // 278 messages fit into a socket whichever way the last one is counted.
+    let charge = pipe.charge_per_write.expect("a socket");
+    assert_eq!(pipe.capacity / charge, 278);
+    assert_eq!(pipe.capacity.div_ceil(charge), 278);
+    assert_eq!(pipe.writer_wake_below / charge, 69);
+    assert!(pipe.sync && pipe.wake_reader_always);
+    // A sender writes to every pipe of its group in each round.
+    let sender = names.iter().position(|name| *name == "sender-1").expect("there");
+    let program = workload.tasks[sender].program.0 as usize;
+    let writes: Vec<String> = operations(&workload, program)
+        .into_iter()
+        .filter(|op| op.starts_with("write fd"))
+        .collect();
+    assert_eq!(writes, ["write fd-1-0 100", "write fd-1-1 100", "write fd-1-2 100"]);
+
+    let pipes = builtin("hackbench", &[("pipes", "true")]).workload;
+    let pipe = &pipes.objects.pipes[0];
+    assert_eq!((pipe.capacity, pipe.writer_wake_below), (64_000, 60_000));
+    assert!(!pipe.wake_reader_always);
+    let threads = builtin("hackbench", &[("threads", "true"), ("groups", "1")]).workload;
+    assert!(operations(&threads, 0).contains(&"fork sender-0 thread".to_string()));
+}
+
+#[test]
+fn schbench_naps_as_the_program_does() {
+    let workload =
+        builtin("schbench", &[("sleep_usec", "1000"), ("message_threads", "1")]).workload;
+    // usleep(s + rand mod (s / 4)): 1000 to 1249 us.
+    assert!(operations(&workload, 1).contains(&"sleep uniform(1ms, 1.249ms)".to_string()));
+    assert_eq!(
+        operations(&workload, 2)[1..3],
+        ["spin 30ms".to_string(), "list-join workers-0 wake message-0 mark wakeup".to_string()]
+    );
+}
+
+#[test]
+fn starve_counts_signals_only() {
+    let workload = builtin("starve", &[("n", "3"), ("pause", "1s")]).workload;
+    assert_eq!(workload.tasks[0].name, "parent");
+    assert_eq!(workload.tasks[1].name, "child");
+    assert_eq!(
+        operations(&workload, 0),
+        [
+            "fork child",
+            "counter 0 = 3",
+            "L2:",
+            "sig-wait 1s else L2",
+            "run 1.6us",
+            "mark signal 1",
+            "dec-jump 0 L2",
+            "kill child",
+            "wait-children"
+        ]
+    );
+    assert_eq!(
+        operations(&workload, 1),
+        ["sleep 1s", "L1:", "run 1.3us", "signal parent", "jump L1"]
+    );
+}
