@@ -9,7 +9,7 @@ use schedlab_policy_api::{
     Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
     SchedClass, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
-use schedlab_units::{CpuId, Hz, TaskId};
+use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
 use super::counter;
 use super::resched_idle::{Cpus, Target};
@@ -55,9 +55,10 @@ impl PolicyDef for Goodness {
             phase: TickPhase::Skewed,
             timers: TimerBase::Jiffies,
         },
-        // A synchronous wake-up tells nobody (spec §4.6), and several wake-ups in a row may all
-        // choose the same idle CPU (Q12).
-        work_conserving: None,
+        work_conserving: Some(
+            "a synchronous wake-up tells no idle CPU, and several wake-ups in a row may all choose \
+             the same idle CPU while others stay idle (spec linux-2.4-goodness §4.6, Q12)",
+        ),
     };
     fn build(tunables: &GoodnessTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
@@ -298,6 +299,13 @@ impl Policy for Goodness {
 
     fn requeues_on_change(&self, _: Change) -> bool {
         false
+    }
+
+    /// A task that ran first in one epoch and runs last in the next waits for each competitor's
+    /// quantum twice; one tick more for where in a tick it began.
+    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
+        let quantum = counter::quantum(Nice::ZERO, self.knobs.hz) as u64;
+        Some(self.knobs.hz.tick() * (2 * n_competitors as u64 * quantum + 1))
     }
 
     fn locking(&self) -> Locking {
