@@ -235,21 +235,21 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                     self.wake(cpu, task, None, false);
                     self.charge_interrupt(cpu);
                 }
-                self.irq_exit(cpu);
+                self.irq_exit(cpu, Overhead::Interrupt);
             }
             Event::Kick { cpu, interrupt } => {
                 self.n_pending -= 1;
                 if interrupt {
                     self.charge_interrupt(cpu);
                 }
-                self.irq_exit(cpu);
+                self.irq_exit(cpu, Overhead::Interrupt);
             }
             Event::WakeArrive { cpu, task } => {
                 self.n_pending -= 1;
                 self.core.wake_arrive(self.now, cpu, task);
                 self.charge_interrupt(cpu);
                 self.flush(cpu);
-                self.irq_exit(cpu);
+                self.irq_exit(cpu, Overhead::Interrupt);
             }
             Event::Start { index } => {
                 self.n_pending -= 1;
@@ -263,7 +263,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                     let cpu = CpuId(0);
                     self.core.timer(self.now, cpu, timer);
                     self.flush(cpu);
-                    self.irq_exit(cpu);
+                    self.irq_exit(cpu, Overhead::Interrupt);
                 }
             }
         }
@@ -286,7 +286,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             _ => false,
         };
         if !joined {
-            self.irq_exit(cpu);
+            let kind = match source {
+                Source::Tick => Overhead::Tick,
+                Source::Timer => Overhead::Interrupt,
+            };
+            self.irq_exit(cpu, kind);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::{HostObserver, Sim};
 impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
     /// The interrupt ends: its cost is spent, then what it broke into goes on, or, if that was user
     /// mode or idling and the CPU needs it, `schedule` is called.
-    pub(crate) fn irq_exit(&mut self, cpu: CpuId) {
+    pub(crate) fn irq_exit(&mut self, cpu: CpuId, kind: Overhead) {
         let state = self.cpus[cpu.index()];
         let needs_resched = self.core.need_resched(cpu);
         match state.stage {
@@ -24,7 +24,7 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
             Stage::Kernel => {
                 if !state.debt.is_zero() {
                     self.pause(cpu, state.end);
-                    self.resume_after(cpu, Phase::Continue);
+                    self.resume_after(cpu, kind, Phase::Continue);
                 }
             }
             Stage::User => {
@@ -32,7 +32,7 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
                 let killed = curr.is_some_and(|task| self.procs[task.index()].killed);
                 if needs_resched || killed || !state.debt.is_zero() {
                     self.pause(cpu, state.end);
-                    self.resume_after(cpu, Phase::Check);
+                    self.resume_after(cpu, kind, Phase::Check);
                 }
             }
             Stage::Idle => {
@@ -40,14 +40,14 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
                     let idle = self.now - state.idle_since;
                     let exit = self.config.cost.idle_exit(idle);
                     self.cpus[cpu.index()].debt += exit;
-                    self.resume_after(cpu, Phase::Check);
+                    self.resume_after(cpu, kind, Phase::Check);
                 }
             }
         }
     }
 
-    fn resume_after(&mut self, cpu: CpuId, then: Phase) {
-        if let Some(phase) = self.pay_debt(cpu, Overhead::Interrupt, then) {
+    fn resume_after(&mut self, cpu: CpuId, kind: Overhead, then: Phase) {
+        if let Some(phase) = self.pay_debt(cpu, kind, then) {
             self.drive(cpu, phase);
         }
     }
