@@ -28,7 +28,7 @@ impl Unit {
         for value in values.filter(|value| *value > 0.0) {
             (least, most) = (least.min(value), most.max(value));
         }
-        if most >= 1e10 || (least.is_finite() && least >= 1e4) { Self::Ms } else { Self::Us }
+        if most >= 1e9 || (least.is_finite() && least >= 1e4) { Self::Ms } else { Self::Us }
     }
 
     /// As it stands in a heading.
@@ -204,7 +204,7 @@ mod tests {
     fn unit_of_time_fits_smallest_and_largest() {
         assert_eq!(Unit::of_times([500.0, 4e7].into_iter()), Unit::Us);
         assert_eq!(Unit::of_times([0.0, 2e4, 4e7].into_iter()), Unit::Ms);
-        assert_eq!(Unit::of_times([500.0, 4e10].into_iter()), Unit::Ms);
+        assert_eq!(Unit::of_times([500.0, 4e9].into_iter()), Unit::Ms);
         assert_eq!(Unit::of_times(std::iter::empty()), Unit::Us);
     }
 

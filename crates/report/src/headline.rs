@@ -8,6 +8,8 @@ use crate::stats::{Change, Estimate};
 
 /// At most this many differences are named.
 const HEADLINES_MAX: usize = 6;
+/// Smaller differences are no headlines.
+const RATIO_MIN: f64 = 1.1;
 
 /// One difference between two policies.
 pub(crate) struct Headline {
@@ -17,7 +19,7 @@ pub(crate) struct Headline {
     pub(crate) what: String,
     /// Its figure, with the unit.
     pub(crate) figure: String,
-    /// The other's figure and heading.
+    /// The other's figure, with its heading where there are more than two.
     pub(crate) against: String,
     /// The larger over the smaller; infinite when the smaller is zero.
     ratio: f64,
@@ -44,6 +46,7 @@ pub(crate) fn headlines(columns: &Columns<'_>, sections: &[Section]) -> Vec<Head
     }
     // Stable: equal ratios stay in the order of the report.
     all.sort_by(|a: &Headline, b: &Headline| b.ratio.total_cmp(&a.ratio));
+    all.retain(|headline| headline.ratio >= RATIO_MIN);
     all.truncate(HEADLINES_MAX);
     all
 }
@@ -73,10 +76,10 @@ fn headline(
     let (base, other) = (&columns.columns[0].heading, &columns.columns[column].heading);
     let improved = change.ratio < 1.0;
     let ratio = if improved { 1.0 / change.ratio } else { change.ratio };
-    let (ahead, figure, against) = if improved {
-        (other, second, format!("{first} ({base})"))
-    } else {
-        (base, first, format!("{second} ({other})"))
-    };
+    let (ahead, figure, behind, against) =
+        if improved { (other, second, base, first) } else { (base, first, other, second) };
+    // Between two policies it is clear whose figure the other one is.
+    let against =
+        if columns.columns.len() == 2 { against } else { format!("{against} ({behind})") };
     Some(Headline { ahead: ahead.clone(), what, figure, against, ratio })
 }

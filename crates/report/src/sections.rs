@@ -109,8 +109,8 @@ fn run_time(columns: &Columns<'_>) -> Option<Section> {
     if times.all(|time| time == first) || columns.runs().any(|run| !run.complete) {
         return None;
     }
-    let mut row = row("until the workload ended", "", Better::Lower, columns.values(elapsed));
-    row.headline = Some("run time of the workload".to_string());
+    let mut row = row("the run ended after", "", Better::Lower, columns.values(elapsed));
+    row.headline = Some("end of the run".to_string());
     Section::new("Run time", None, vec![row])
 }
 
@@ -120,8 +120,6 @@ struct Subjects {
     subjects: Vec<(String, Place)>,
     /// What they are, for titles.
     kind: String,
-    /// Whether their figures may stand at the top of the report.
-    headlines: bool,
 }
 
 /// Where a subject's figures are.
@@ -161,7 +159,7 @@ impl Subjects {
             .iter()
             .map(|g| (label(&g.name, g.figures.lives), Place::Group(g.name.clone())))
             .collect();
-        Self { headlines: true, ..Self::most_interesting(columns, "group", all) }
+        Self::most_interesting(columns, "group", all)
     }
 
     /// Tasks that share their group with others; the figures of the rest are those of the group.
@@ -178,7 +176,7 @@ impl Subjects {
     /// Those that waited longest and those whose share differs most between the columns.
     fn most_interesting(columns: &Columns<'_>, kind: &str, mut all: Vec<(String, Place)>) -> Self {
         if all.len() <= SUBJECTS_MAX {
-            return Self { subjects: all, kind: kind.to_string(), headlines: false };
+            return Self { subjects: all, kind: kind.to_string() };
         }
         let n_all = all.len();
         let figures = |place: &Place| -> Vec<Figures> {
@@ -213,7 +211,7 @@ impl Subjects {
             chosen.contains(&(index - 1))
         });
         let kind = format!("{kind}, {SUBJECTS_MAX} of {n_all}");
-        Self { subjects: all, kind, headlines: false }
+        Self { subjects: all, kind }
     }
 
     fn title(&self, what: &str) -> String {
@@ -240,8 +238,13 @@ impl Subjects {
     fn wakeup_latencies(&self, columns: &Columns<'_>) -> Option<Section> {
         let rows = self.subjects.iter().flat_map(|(name, place)| {
             let summary = |run: &RunResult| place.find(run)?.wakeup_latency;
-            let headline = self.headlines.then_some("wake-up latency");
-            percentile_rows(columns, name, headline, summary)
+            let mut rows = percentile_rows(columns, name, summary);
+            match place {
+                Place::Group(group) => stand_for(&mut rows, group, "wake-up latency"),
+                // Tasks are many; two percentiles fewer keep the report readable.
+                Place::Task(_) => rows.retain(|row| !matches!(row.figure, "p95" | "p99.9")),
+            }
+            rows
         });
         Section::new(self.title("Wake-up latency"), None, rows.collect())
     }
@@ -249,11 +252,13 @@ impl Subjects {
     fn run_delays(&self, columns: &Columns<'_>) -> Option<Section> {
         let rows = self.subjects.iter().flat_map(|(name, place)| {
             let summary = |run: &RunResult| place.find(run)?.run_delay;
-            let mut rows = percentile_rows(columns, name, None, summary);
+            let mut rows = percentile_rows(columns, name, summary);
             // The largest finished stay is replaced by the longest one, open ones included.
-            rows.pop();
+            rows.retain(|row| !matches!(row.figure, "max" | "once"));
             let mut longest = longest_wait(columns, name, place);
-            longest.headline = Some(format!("{}: longest wait", longest.subject));
+            if let Place::Group(group) = place {
+                longest.headline = Some(format!("{group}: longest wait"));
+            }
             rows.push(longest);
             rows
         });
@@ -283,7 +288,6 @@ type Percentile = (&'static str, fn(&Summary) -> u64);
 fn percentile_rows(
     columns: &Columns<'_>,
     subject: &str,
-    headline: Option<&str>,
     summary: impl Fn(&RunResult) -> Option<Summary>,
 ) -> Vec<Row> {
     const FIGURES: [Percentile; 5] = [
@@ -293,16 +297,17 @@ fn percentile_rows(
         ("p99.9", |h| h.p99_9),
         ("max", |h| h.max),
     ];
+    let counts = || columns.runs().filter_map(&summary).map(|h| h.count);
+    if counts().max() == Some(1) {
+        let values = columns.values(|run| summary(run).map(|h| h.max as f64));
+        return vec![row(subject, "once", Better::Lower, values)];
+    }
+    let least = counts().min().unwrap_or(0);
     let figure = |(figure, get): Percentile| {
         let values = columns.values(|run| summary(run).map(|h| get(&h) as f64));
-        let mut row = row(subject, figure, Better::Lower, values);
-        let least = columns.runs().filter_map(&summary).map(|h| h.count).min().unwrap_or(0);
-        if figure != "max" && least < JUDGED {
-            row.better = Better::Neither;
-        }
-        if figure == "p99" {
-            row.headline = headline.map(|what| format!("{}: {what}, p99", row.subject));
-        }
+        let judged = figure == "max" || least >= JUDGED;
+        let better = if judged { Better::Lower } else { Better::Neither };
+        let mut row = row(subject, figure, better, values);
         if figure == "p99.9" {
             let few =
                 columns.values(|run| summary(run).map(|h| f64::from(u8::from(h.count < FEW))));
@@ -311,6 +316,16 @@ fn percentile_rows(
         row
     };
     FIGURES.into_iter().map(figure).collect()
+}
+
+/// Lets the 99th percentile, or the only value, stand for `subject` at the top of the report.
+fn stand_for(rows: &mut [Row], subject: &str, what: &str) {
+    for row in rows.iter_mut().filter(|row| matches!(row.figure, "p99" | "once")) {
+        row.headline = Some(match row.figure {
+            "once" => format!("{subject}: {what}"),
+            figure => format!("{subject}: {what}, {figure}"),
+        });
+    }
 }
 
 fn deadline_counts(columns: &Columns<'_>) -> Option<Section> {
@@ -326,7 +341,7 @@ fn deadline_counts(columns: &Columns<'_>) -> Option<Section> {
 
 fn lateness(columns: &Columns<'_>) -> Option<Section> {
     let rows = deadline_tasks(columns).into_iter().flat_map(|task| {
-        percentile_rows(columns, &task.task, None, |run: &RunResult| deadline(run, task.id)?.late)
+        percentile_rows(columns, &task.task, |run: &RunResult| deadline(run, task.id)?.late)
     });
     Section::new("Lateness of missed deadlines", None, rows.collect())
 }
@@ -361,7 +376,9 @@ fn mark_counts(columns: &Columns<'_>, first: &RunResult) -> Option<Section> {
 fn mark_latencies(columns: &Columns<'_>, first: &RunResult) -> Option<Section> {
     let rows = first.figures.marks.iter().enumerate().flat_map(|(index, mark)| {
         let summary = move |run: &RunResult| run.figures.marks.get(index)?.latency;
-        percentile_rows(columns, &mark.name, Some("timed"), summary)
+        let mut rows = percentile_rows(columns, &mark.name, summary);
+        stand_for(&mut rows, &mark.name, "timed");
+        rows
     });
     Section::new("Timed by the workload", None, rows.collect())
 }

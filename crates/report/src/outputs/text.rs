@@ -38,7 +38,7 @@ impl Output for Text {
             blocks.extend(in_short(&ahead, columns.seeds.len(), options.width));
         }
         blocks.extend(tables(&columns, &sections, options.width));
-        blocks.extend(policy_stats(&columns));
+        blocks.extend(policy_stats(&columns, options.width));
         blocks.extend(legend(&columns, &sections));
         let text = blocks.join("\n\n");
         let text = if options.color { colored(&text) } else { text };
@@ -143,7 +143,7 @@ fn in_short(headlines: &[Headline], n_seeds: usize, width: usize) -> Option<Stri
 }
 
 /// Totals of the policies' own; those of different policies are not comparable.
-fn policy_stats(columns: &Columns<'_>) -> Option<String> {
+fn policy_stats(columns: &Columns<'_>, width: usize) -> Option<String> {
     if columns.seeds.len() != 1 {
         return None;
     }
@@ -154,7 +154,8 @@ fn policy_stats(columns: &Columns<'_>) -> Option<String> {
         if stats.is_empty() {
             return None;
         }
-        Some(format!("  {}: {}", column.heading, stats.join(", ")))
+        let text = format!("{}: {}", column.heading, stats.join(", "));
+        Some(format!("  {}", format::wrap(&text, width.saturating_sub(4)).join("\n    ")))
     };
     let lines: Vec<String> = columns.columns.iter().filter_map(of_column).collect();
     if lines.is_empty() {
