@@ -15,7 +15,7 @@ use super::counter;
 use super::resched_idle::{Cpus, Target};
 use super::run_list::RunList;
 use super::tunables::{AddAt, GoodnessTunables, Knobs, VARIANTS};
-use super::value::TaskValue;
+use super::value::{Asker, TaskValue};
 
 /// The Linux 2.4 scheduler: one list of runnable tasks, one lock, a scan at every choice.
 ///
@@ -86,14 +86,17 @@ impl Goodness {
         self.refresh(task);
     }
 
+    /// `cpu` as one who asks for goodness.
+    pub(super) fn asker(&self, cpu: CpuId) -> Asker {
+        self.cpus.asker(cpu, self.knobs.pcp)
+    }
+
     /// Brings what is kept of `task` elsewhere up to date after a change of its value.
     #[inline]
     pub(super) fn refresh(&mut self, task: TaskId) {
         let value = &self.tasks[task.index()];
         if value.current {
-            let (cpu, pcp) = (value.processor, self.knobs.pcp);
-            let goodness = value.entry().goodness(cpu, self.cpus.active_mm(cpu), pcp);
-            self.cpus.set_curr_goodness(cpu, goodness);
+            self.cpus.set_curr_entry(value.processor, value.entry(), self.knobs.pcp);
         } else if self.list.contains(task) {
             self.list.set(task, value.list_entry());
         }
@@ -316,8 +319,7 @@ impl Policy for Goodness {
     /// with the head at 0 (−1 = not on the list), `yielded`.
     fn inspect(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
         let value = &self.tasks[task.index()];
-        let active = self.cpus.active_mm(value.processor);
-        let goodness = value.entry().goodness(value.processor, active, self.knobs.pcp);
+        let goodness = value.entry().goodness(self.asker(value.processor));
         let position = self.list.iter().position(|(t, _)| t == task);
         out.push(("counter", value.counter.into()));
         out.push(("goodness", goodness.into()));
@@ -369,8 +371,7 @@ impl Goodness {
         }
         for cpu in view.topo.cpus() {
             let Some(curr) = view.curr[cpu.index()] else { continue };
-            let entry = self.tasks[curr.index()].entry();
-            let goodness = entry.goodness(cpu, self.cpus.active_mm(cpu), self.knobs.pcp);
+            let goodness = self.tasks[curr.index()].entry().goodness(self.asker(cpu));
             if goodness != self.cpus.curr_goodness(cpu) {
                 return Err(format!("task {curr} on CPU {cpu} is worth {goodness}"));
             }

@@ -4,11 +4,15 @@
 //! Owns what the policy keeps per CPU. It decides only; the hooks carry the decision out.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use schedlab_units::{CpuId, CpuSet, Time};
 
 use super::tunables::Knobs;
-use super::value::{ActiveMm, Entry, TaskValue};
+use super::value::{ActiveMm, Asker, Entry, TaskValue};
+
+/// CPUs examined at a time.
+const BLOCK: usize = 16;
 
 /// Whom to disturb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +55,19 @@ impl Cpus {
     pub(super) fn n_busy(&self) -> usize {
         self.curr_goodness.len() - self.n_idle
     }
-    /// The address space loaded on `cpu`.
+    /// `cpu` as one who asks for goodness.
     #[inline]
-    pub(super) fn active_mm(&self, cpu: CpuId) -> ActiveMm {
-        self.active_mm[cpu.index()]
+    pub(super) fn asker(&self, cpu: CpuId, pcp: i32) -> Asker {
+        Asker { cpu, active: self.active_mm[cpu.index()], pcp }
     }
     /// Goodness of what runs on `cpu`.
     pub(super) fn curr_goodness(&self, cpu: CpuId) -> i32 {
         self.curr_goodness[cpu.index()]
     }
-    /// The current task of `cpu` is worth `goodness` now.
+    /// The current task of `cpu` is `entry` now.
     #[inline]
-    pub(super) fn set_curr_goodness(&mut self, cpu: CpuId, goodness: i32) {
-        self.curr_goodness[cpu.index()] = goodness;
+    pub(super) fn set_curr_entry(&mut self, cpu: CpuId, entry: Entry, pcp: i32) {
+        self.curr_goodness[cpu.index()] = entry.goodness(self.asker(cpu, pcp));
     }
     /// `cpu` loads another address space.
     pub(super) fn load_mm(&mut self, cpu: CpuId, mm: ActiveMm) {
@@ -129,14 +133,28 @@ impl Cpus {
     fn find_worst(&self, entry: Entry, allowed: &CpuSet, threshold: i32, pcp: i32) -> Target {
         let mut best = threshold;
         let mut target = Target::None;
-        for cpu in (0..self.curr_goodness.len()).map(|i| CpuId(i as u32)) {
-            let delta = self.delta(entry, cpu, pcp);
-            if delta > best && allowed.contains(cpu) {
-                best = delta;
-                target = Target::Preempt(cpu);
+        for start in (0..self.curr_goodness.len()).step_by(BLOCK) {
+            let end = self.curr_goodness.len().min(start + BLOCK);
+            if self.delta_ceiling(entry, start..end, pcp) <= best {
+                continue;
+            }
+            for cpu in (start..end).map(CpuId::from_index) {
+                let delta = self.delta(entry, cpu, pcp);
+                if delta > best && allowed.contains(cpu) {
+                    best = delta;
+                    target = Target::Preempt(cpu);
+                }
             }
         }
         target
+    }
+
+    /// What Δ exceeds on none of `cpus`: the bonuses of any of them, the goodness of the worst.
+    #[inline]
+    fn delta_ceiling(&self, entry: Entry, cpus: Range<usize>, pcp: i32) -> i32 {
+        let has_home = cpus.contains(&(entry.processor as usize));
+        let worst = self.curr_goodness[cpus].iter().fold(i32::MAX, |a, b| a.min(*b));
+        entry.weight + if has_home { pcp } else { 0 } + 1 - worst
     }
 
     /// Δ(curr, p, c): by how much `entry` is worth more to `cpu` than what runs there.
@@ -144,7 +162,6 @@ impl Cpus {
     /// Source: 2.4.5 `sched.c` `preemption_goodness`; spec §4.2.
     #[inline]
     pub(super) fn delta(&self, entry: Entry, cpu: CpuId, pcp: i32) -> i32 {
-        let at = cpu.index();
-        entry.goodness(cpu, self.active_mm[at], pcp) - self.curr_goodness[at]
+        entry.goodness(self.asker(cpu, pcp)) - self.curr_goodness[cpu.index()]
     }
 }

@@ -1,39 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The run list, laid out for a quick scan.
 //!
-//! The list is an array in list order whose END is the head, so that a wake-up is a push. What
-//! the scan reads of a task lies in columns of its own; a place that a task left stays as a hole
-//! until enough of them have gathered. It knows nothing of classes, ticks or locks.
+//! The list is an array in list order whose END is the head, so that a wake-up is a push. A place
+//! that a task left stays as a hole until enough of them have gathered. A scan goes over narrow
+//! images of the entries and looks only where these promise more than it has found. Classes, ticks
+//! and locks are unknown here.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use schedlab_units::{CpuId, TaskId};
+use schedlab_units::TaskId;
 
-use super::value::{ActiveMm, Entry};
+use super::value::{Asker, AskerImage, Entry, Image};
 
 /// Places examined at a time; a multiple of every vector width.
-const BLOCK: usize = 16;
+const BLOCK: usize = 32;
 /// Marks a place without a task, and a task without a place.
 const NONE: u32 = u32::MAX;
 
 /// All runnable tasks in list order.
 ///
-/// The columns have one row per place. Places below `first` are free, those from `first` on hold
-/// tasks or holes; free places and holes look like [`Entry::HELD`], so a scan may read them.
+/// Places below `first` are free, those from `first` on hold tasks or holes; free places and holes
+/// look like [`Entry::HELD`], so a scan may read them.
 #[derive(Clone, Debug)]
 pub(super) struct RunList {
-    weight: Vec<i32>,
-    processor: Vec<u32>,
-    mm: Vec<u32>,
-    task: Vec<u32>,
+    rows: Vec<Row>,
+    /// [`Image::weight`] by place, and so on.
+    weight: Vec<i16>,
+    processor: Vec<u16>,
+    mm: Vec<u16>,
     /// Place of each task, indexed by task id.
     place: Vec<u32>,
     /// The tail's place, or the length of the columns; at least [`BLOCK`].
     first: usize,
     /// Number of tasks.
     n: usize,
+}
+
+/// A place of the list.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    task: u32,
+    entry: Entry,
+}
+
+impl Row {
+    const FREE: Self = Self { task: NONE, entry: Entry::HELD };
 }
 
 /// The best task of a scan.
@@ -50,10 +63,10 @@ impl RunList {
         // A third of the places may be holes, see `settle_holes`.
         let room = 2 * BLOCK + n_tasks + n_tasks / 2;
         let mut list = Self {
+            rows: Vec::with_capacity(room),
             weight: Vec::with_capacity(room),
             processor: Vec::with_capacity(room),
             mm: Vec::with_capacity(room),
-            task: Vec::with_capacity(room),
             place: Vec::with_capacity(n_tasks),
             first: BLOCK,
             n: 0,
@@ -80,7 +93,7 @@ impl RunList {
     /// When it is on the list.
     pub(super) fn add_first(&mut self, task: TaskId, entry: Entry) {
         self.claim(task);
-        let place = self.task.len();
+        let place = self.rows.len();
         self.grow_to(place + 1);
         self.put(place, task, entry);
         self.n += 1;
@@ -124,46 +137,36 @@ impl RunList {
 
     /// Recomputes what the scan sees of every task.
     pub(super) fn set_all(&mut self, entry_of: impl Fn(TaskId) -> Entry) {
-        for place in self.first..self.task.len() {
-            if self.task[place] != NONE {
-                self.set_entry(place, entry_of(TaskId(self.task[place])));
+        for place in self.first..self.rows.len() {
+            let task = self.rows[place].task;
+            if task != NONE {
+                self.set_entry(place, entry_of(TaskId(task)));
             }
         }
     }
 
     /// Tasks from head to tail with what the scan sees of them.
     pub(super) fn iter(&self) -> impl Iterator<Item = (TaskId, Entry)> {
-        (self.first..self.task.len())
-            .rev()
-            .filter(|place| self.task[*place] != NONE)
-            .map(|place| (TaskId(self.task[place]), self.entry(place)))
+        let rows = self.rows[self.first..].iter().rev();
+        rows.filter(|row| row.task != NONE).map(|row| (TaskId(row.task), row.entry))
     }
 
-    /// The task of largest goodness for `cpu`, the one nearest to the head among equals, provided
+    /// The task of largest goodness for `asker`, the one nearest to the head among equals, provided
     /// it is above `floor`. `allowed` is asked only about tasks that would win so far.
     ///
-    /// A block is looked into only if its largest value is above the best so far, so most of the
-    /// list is passed over a vector at a time.
-    ///
     /// Source: 2.4.5 `sched.c` `schedule`; spec §4.7 S5.
-    pub(super) fn scan(
-        &self,
-        cpu: CpuId,
-        active: ActiveMm,
-        pcp: i32,
-        floor: i32,
-        allowed: impl Fn(TaskId) -> bool,
-    ) -> Best {
+    pub(super) fn scan(&self, asker: Asker, floor: i32, allowed: impl Fn(TaskId) -> bool) -> Best {
+        let image = asker.image();
         let mut best = Best { goodness: floor, task: None };
-        let mut end = self.task.len();
+        let mut end = self.rows.len();
         while end > self.first {
             // `first` is at least BLOCK, so the last block may reach into free places.
             let start = end - BLOCK;
-            if self.block_max(start, cpu, active, pcp) > best.goodness {
-                for place in (start..end).rev() {
-                    let goodness = self.entry(place).goodness(cpu, active, pcp);
-                    if goodness > best.goodness && allowed(TaskId(self.task[place])) {
-                        best = Best { goodness, task: Some(TaskId(self.task[place])) };
+            if i32::from(self.ceiling(start, image)) > best.goodness {
+                for row in self.rows[start.max(self.first)..end].iter().rev() {
+                    let goodness = row.entry.goodness(asker);
+                    if goodness > best.goodness && allowed(TaskId(row.task)) {
+                        best = Best { goodness, task: Some(TaskId(row.task)) };
                     }
                 }
             }
@@ -172,43 +175,36 @@ impl RunList {
         best
     }
 
-    /// The largest goodness among the [`BLOCK`] places from `start` on.
+    /// What no goodness among the [`BLOCK`] places from `start` on exceeds.
     #[inline]
-    fn block_max(&self, start: usize, cpu: CpuId, active: ActiveMm, pcp: i32) -> i32 {
-        let range = start..start + BLOCK;
-        let columns = self.weight[range.clone()]
-            .iter()
-            .zip(&self.processor[range.clone()])
-            .zip(&self.mm[range]);
+    fn ceiling(&self, start: usize, asker: AskerImage) -> i16 {
+        let places = start..start + BLOCK;
+        let weights = self.weight[places.clone()].iter();
+        let columns = weights.zip(&self.processor[places.clone()]).zip(&self.mm[places]);
         columns
-            .map(|((&weight, &processor), &mm)| {
-                Entry { weight, processor, mm }.goodness(cpu, active, pcp)
-            })
-            .fold(Entry::HELD.weight, i32::max)
-    }
-
-    #[inline]
-    fn entry(&self, place: usize) -> Entry {
-        Entry { weight: self.weight[place], processor: self.processor[place], mm: self.mm[place] }
+            .map(|((&weight, &processor), &mm)| Image { weight, processor, mm }.ceiling(asker))
+            .fold(i16::MIN, i16::max)
     }
 
     #[inline]
     fn set_entry(&mut self, place: usize, entry: Entry) {
-        self.weight[place] = entry.weight;
-        self.processor[place] = entry.processor;
-        self.mm[place] = entry.mm;
+        let image = entry.image();
+        self.rows[place].entry = entry;
+        self.weight[place] = image.weight;
+        self.processor[place] = image.processor;
+        self.mm[place] = image.mm;
     }
 
     #[inline]
     fn put(&mut self, place: usize, task: TaskId, entry: Entry) {
         self.set_entry(place, entry);
-        self.task[place] = task.0;
+        self.rows[place].task = task.0;
         self.place[task.index()] = u32::try_from(place).expect("the list is shorter than 2^32");
     }
 
     fn clear(&mut self, place: usize) {
         self.set_entry(place, Entry::HELD);
-        self.task[place] = NONE;
+        self.rows[place].task = NONE;
     }
 
     #[inline]
@@ -225,30 +221,31 @@ impl RunList {
         }
     }
 
-    /// Lengthens the columns with free places.
+    /// Lengthens the array with free places.
     fn grow_to(&mut self, len: usize) {
-        self.weight.resize(len, Entry::HELD.weight);
-        self.processor.resize(len, Entry::HELD.processor);
-        self.mm.resize(len, Entry::HELD.mm);
-        self.task.resize(len, NONE);
+        let image = Entry::HELD.image();
+        self.rows.resize(len, Row::FREE);
+        self.weight.resize(len, image.weight);
+        self.processor.resize(len, image.processor);
+        self.mm.resize(len, image.mm);
     }
 
     fn truncate(&mut self, len: usize) {
+        self.rows.truncate(len);
         self.weight.truncate(len);
         self.processor.truncate(len);
         self.mm.truncate(len);
-        self.task.truncate(len);
     }
 
     /// Drops holes at both ends, and packs the list once holes are a third of what a scan reads or
     /// free places outnumber the tasks.
     fn settle_holes(&mut self) {
-        let mut len = self.task.len();
-        while len > self.first && self.task[len - 1] == NONE {
+        let mut len = self.rows.len();
+        while len > self.first && self.rows[len - 1].task == NONE {
             len -= 1;
         }
         self.truncate(len);
-        while self.first < len && self.task[self.first] == NONE {
+        while self.first < len && self.rows[self.first].task == NONE {
             self.first += 1;
         }
         let holes = len - self.first - self.n;
@@ -260,8 +257,8 @@ impl RunList {
     /// Closes all holes and leaves `first` free places below the tail.
     fn repack(&mut self, first: usize) {
         let mut to = self.first;
-        for from in self.first..self.task.len() {
-            if self.task[from] != NONE {
+        for from in self.first..self.rows.len() {
+            if self.rows[from].task != NONE {
                 self.move_place(from, to);
                 to += 1;
             }
@@ -284,27 +281,35 @@ impl RunList {
 
     fn move_place(&mut self, from: usize, to: usize) {
         if from != to {
-            let (task, entry) = (TaskId(self.task[from]), self.entry(from));
+            let Row { task, entry } = self.rows[from];
             self.clear(from);
-            self.put(to, task, entry);
+            self.put(to, TaskId(task), entry);
         }
     }
 
-    /// I9: the two directions of the index agree, free places look free, and `n` counts.
+    /// I9: the two directions of the index agree, images are true, free places look free, `n` counts.
     ///
     /// # Errors
     /// A sentence with the values that disagree.
     pub(super) fn check(&self) -> Result<(), String> {
         let mut n = 0;
-        for (place, task) in self.task.iter().enumerate() {
-            if *task == NONE {
-                if self.entry(place) != Entry::HELD {
-                    return Err(format!("place {place} is free but holds {:?}", self.entry(place)));
+        for (place, row) in self.rows.iter().enumerate() {
+            let image = Image {
+                weight: self.weight[place],
+                processor: self.processor[place],
+                mm: self.mm[place],
+            };
+            if image != row.entry.image() {
+                return Err(format!("place {place} holds {row:?} but shows {image:?}"));
+            }
+            if row.task == NONE {
+                if row.entry != Entry::HELD {
+                    return Err(format!("place {place} is free but holds {row:?}"));
                 }
             } else {
                 n += 1;
-                if place < self.first || self.place[*task as usize] as usize != place {
-                    return Err(format!("task {task} lies at place {place}, not where it says"));
+                if place < self.first || self.place[row.task as usize] as usize != place {
+                    return Err(format!("{row:?} lies at place {place}, not where it says"));
                 }
             }
         }
@@ -321,16 +326,19 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
     use schedlab_policy_api::Mm;
+    use schedlab_units::CpuId;
+
+    use crate::goodness::value::ActiveMm;
 
     /// The list as the kernel has it, head first, scanned as the text says.
     #[derive(Default)]
     struct Twin(Vec<(TaskId, Entry)>);
 
     impl Twin {
-        fn scan(&self, cpu: CpuId, active: ActiveMm, floor: i32, banned: u32) -> Best {
+        fn scan(&self, asker: Asker, floor: i32, banned: u32) -> Best {
             let mut best = Best { goodness: floor, task: None };
             for (task, entry) in &self.0 {
-                let goodness = entry.goodness(cpu, active, 15);
+                let goodness = entry.goodness(asker);
                 if task.0 % 7 != banned && goodness > best.goodness {
                     best = Best { goodness, task: Some(*task) };
                 }
@@ -349,11 +357,17 @@ mod tests {
     }
 
     fn entry() -> impl Strategy<Value = Entry> {
-        let weight = prop_oneof![8 => 2..78, 1 => 1001..1100, 1 => -1..=0, 1 => Just(i32::MIN / 2)];
-        (weight, 0u32..4, 0u32..4).prop_map(|(weight, processor, mm)| match weight {
-            2..78 => Entry { weight, processor, mm: if mm == 3 { u32::MAX - 2 } else { mm } },
-            _ => Entry { weight, ..Entry::HELD },
+        let weight = prop_oneof![8 => 2..78, 1 => 1001..1100, 1 => -1..=0, 1 => Just(-(1 << 14))];
+        let mm = prop_oneof![mm(), Just(Entry::ANY_MM)];
+        (weight, 0u32..4, mm).prop_map(|(weight, processor, mm)| match weight {
+            2..78 => Entry { weight, processor, mm },
+            _ => Entry::fixed(weight),
         })
+    }
+
+    /// Some address spaces look alike in an image, some like a marker.
+    fn mm() -> impl Strategy<Value = u32> {
+        prop::sample::select(vec![0, 1, 1 << 16, (1 << 16) + 1, 0xfffd, 0xffff])
     }
 
     fn op(n_tasks: u32) -> impl Strategy<Value = Op> {
@@ -362,7 +376,7 @@ mod tests {
             2 => (0..n_tasks, entry()).prop_map(|(t, e)| Op::Last(t, e)),
             4 => (0..n_tasks).prop_map(Op::Remove),
             1 => (0..n_tasks, entry()).prop_map(|(t, e)| Op::Set(t, e)),
-            2 => (0u32..4, 0u32..4, prop_oneof![Just(-1000), -1..60], 0u32..8)
+            2 => (0u32..4, mm(), prop_oneof![Just(-1000), -1..60], 0u32..8)
                 .prop_map(|(cpu, mm, floor, banned)| Op::Scan { cpu, mm, floor, banned }),
         ]
     }
@@ -391,9 +405,9 @@ mod tests {
                 }
             }
             Op::Scan { cpu, mm, floor, banned } => {
-                let (cpu, active) = (CpuId(cpu), ActiveMm::of(Mm(mm)));
-                let found = list.scan(cpu, active, 15, floor, |t| t.0 % 7 != banned);
-                prop_assert_eq!(found, twin.scan(cpu, active, floor, banned));
+                let asker = Asker { cpu: CpuId(cpu), active: ActiveMm::of(Mm(mm)), pcp: 15 };
+                let found = list.scan(asker, floor, |t| t.0 % 7 != banned);
+                prop_assert_eq!(found, twin.scan(asker, floor, banned));
             }
             _ => {}
         }
@@ -425,7 +439,7 @@ mod tests {
     fn run_list_used_as_queue_does_not_grow() {
         let mut list = RunList::new(100);
         let entry = Entry { weight: 26, processor: 0, mm: 0 };
-        let capacity = list.task.capacity();
+        let capacity = list.rows.capacity();
         for t in 0..60 {
             list.add_first(TaskId(t), entry);
         }
@@ -434,7 +448,7 @@ mod tests {
             list.remove(t);
             if round % 3 == 0 { list.add_last(t, entry) } else { list.add_first(t, entry) }
         }
-        assert_eq!(list.task.capacity(), capacity);
+        assert_eq!(list.rows.capacity(), capacity);
         assert_eq!(list.len(), 60);
     }
 

@@ -57,8 +57,7 @@ impl Goodness {
         if let Some(prev) = rival {
             self.list.set(prev, self.tasks[prev.index()].entry());
         }
-        let (active, pcp) = (self.cpus.active_mm(cpu), self.knobs.pcp);
-        let found = self.list.scan(cpu, active, pcp, best.goodness, may_use);
+        let found = self.list.scan(self.asker(cpu), best.goodness, may_use);
         if let Some(prev) = rival {
             self.list.set(prev, self.tasks[prev.index()].list_entry());
         }
@@ -76,9 +75,7 @@ impl Goodness {
         let Self { list, tasks, cpus, knobs, .. } = self;
         list.set_all(|task| tasks[task.index()].list_entry());
         for value in tasks.iter().filter(|value| value.current) {
-            let cpu = value.processor;
-            let goodness = value.entry().goodness(cpu, cpus.active_mm(cpu), knobs.pcp);
-            cpus.set_curr_goodness(cpu, goodness);
+            cpus.set_curr_entry(value.processor, value.entry(), knobs.pcp);
         }
     }
 }

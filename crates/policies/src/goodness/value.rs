@@ -33,6 +33,16 @@ impl ActiveMm {
     }
 }
 
+/// Who asks for a task's goodness.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asker {
+    pub(super) cpu: CpuId,
+    /// What is loaded there.
+    pub(super) active: ActiveMm,
+    /// 0 on one CPU.
+    pub(super) pcp: i32,
+}
+
 /// The part of a task's goodness that does not depend on who asks.
 ///
 /// `goodness = weight + [processor matches]·PCP + [mm matches or is ANY]·1`. Values that get no
@@ -46,32 +56,77 @@ pub(super) struct Entry {
 
 impl Entry {
     /// `mm` of a kernel thread, which gets the bonus everywhere.
-    const ANY_MM: u32 = u32::MAX - 2;
+    pub(super) const ANY_MM: u32 = u32::MAX - 2;
     /// Matches no CPU, and as `mm` no [`ActiveMm`].
     const NONE: u32 = u32::MAX;
-    /// What a task that is current somewhere looks like to a scan: never chosen. Far enough from
-    /// the smallest number that bonuses do not wrap.
-    pub(super) const HELD: Self = Self::fixed(i32::MIN / 2);
+    /// What a task that is current somewhere looks like to a scan: below [`NOTHING`] with every
+    /// bonus, so never chosen.
+    pub(super) const HELD: Self = Self::fixed(-(1 << 14));
 
-    const fn fixed(weight: i32) -> Self {
+    pub(super) const fn fixed(weight: i32) -> Self {
         Self { weight, processor: Self::NONE, mm: Self::NONE }
     }
 
-    /// Goodness for `cpu` with `active` loaded; `pcp` is 0 on one CPU.
-    ///
-    /// Bound: |weight| is at most 2^30 and the bonuses are below 128, so the sum does not wrap.
+    /// The value for `asker`.
     ///
     /// Source: 2.4.5 `sched.c` `goodness`; spec §4.1.
     #[inline]
-    pub(super) fn goodness(self, cpu: CpuId, active: ActiveMm, pcp: i32) -> i32 {
-        let cpu_bonus = if self.processor == cpu.0 { pcp } else { 0 };
-        let mm_bonus = i32::from((self.mm == active.0) | (self.mm == Self::ANY_MM));
-        self.weight.wrapping_add(cpu_bonus).wrapping_add(mm_bonus)
+    pub(super) fn goodness(self, asker: Asker) -> i32 {
+        let cpu_bonus = if self.processor == asker.cpu.0 { asker.pcp } else { 0 };
+        let same_mm = self.mm == asker.active.0 || self.mm == Self::ANY_MM;
+        self.weight + cpu_bonus + i32::from(same_mm)
     }
 
     /// Goodness of the idle task on its own CPU: −84 with PCP 15, −99 on one CPU.
     pub(super) fn idle_goodness(pcp: i32) -> i32 {
         IDLE_COUNTER + pcp + 1
+    }
+
+    /// Its image in half the width.
+    ///
+    /// Bound: counters end at 20 000 (the cap of a refund at HZ 100 000), weights at 20 040, FIFO
+    /// and RR at 1990.
+    #[inline]
+    pub(super) fn image(self) -> Image {
+        let weight = i16::try_from(self.weight).expect("weights are below 2^15");
+        Image { weight, processor: self.processor as u16, mm: self.mm as u16 }
+    }
+}
+
+/// An [`Entry`] in half the width, for going over many at once.
+///
+/// Only the low half of the address space's number is kept, so two may look alike: the value is at
+/// least the goodness, and equal to it unless that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    pub(super) weight: i16,
+    pub(super) processor: u16,
+    pub(super) mm: u16,
+}
+
+/// An [`Asker`] to compare images with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AskerImage {
+    cpu: u16,
+    active: u16,
+    pcp: i16,
+}
+
+impl Asker {
+    pub(super) fn image(self) -> AskerImage {
+        let pcp = i16::try_from(self.pcp).expect("the tunable ends at 100");
+        AskerImage { cpu: self.cpu.0 as u16, active: self.active.0 as u16, pcp }
+    }
+}
+
+impl Image {
+    /// A value that goodness does not exceed. Wraps nowhere, see [`Entry::image`]; it says
+    /// `wrapping` because checks would keep the compiler from using vectors.
+    #[inline]
+    pub(super) fn ceiling(self, asker: AskerImage) -> i16 {
+        let cpu_bonus = if self.processor == asker.cpu { asker.pcp } else { 0 };
+        let same_mm = (self.mm == asker.active) | (self.mm == Entry::ANY_MM as u16);
+        self.weight.wrapping_add(cpu_bonus).wrapping_add(i16::from(same_mm))
     }
 }
 

@@ -10,7 +10,7 @@ use super::csv::{Row, rows};
 use super::rig::{Figures, mm, only, tunables};
 use crate::goodness::resched_idle::{Cpus, Target};
 use crate::goodness::tunables::Knobs;
-use crate::goodness::value::{ActiveMm, Entry, TaskValue};
+use crate::goodness::value::{ActiveMm, Asker, Entry, TaskValue};
 
 const A: u32 = 1;
 
@@ -32,6 +32,11 @@ fn value(figures: Figures, last: u32, own_mm: Option<Mm>, rt_scale: i32) -> Task
     let mut value = TaskValue::new(&task, figures.counter as i32, Hz::new(100), rt_scale);
     value.yielded = figures.yielded;
     value
+}
+
+/// CPU 0 with mm A loaded.
+fn asker(pcp: i32) -> Asker {
+    Asker { cpu: CpuId(0), active: ActiveMm::of(Mm(A)), pcp }
 }
 
 fn named_mm(name: &str) -> Option<Mm> {
@@ -61,7 +66,7 @@ fn vectors_e_goodness() {
             let rt_scale = row.get_or("rt_scale", 1);
             let own_mm = named_mm(row.text("mm"));
             let task = value(Figures::parse(&figures), row.get("last"), own_mm, rt_scale);
-            task.entry().goodness(CpuId(0), ActiveMm::of(Mm(A)), pcp)
+            task.entry().goodness(asker(pcp))
         };
         assert_eq!(goodness, row.get::<i32>("goodness"), "{}", row.text("id"));
     }
@@ -76,9 +81,8 @@ fn decide(row: &Row<'_>, set: &str) -> (i32, bool) {
     cpus.load_mm(CpuId(on), ActiveMm::of(Mm(A)));
     if row.text("prev") != "idle" {
         let prev = value(Figures::parse(row.text("prev")), on, mm(A), knobs.rt_scale);
-        let goodness = prev.entry().goodness(CpuId(on), ActiveMm::of(Mm(A)), knobs.pcp);
         cpus.leave_idle(CpuId(on), Time::ZERO);
-        cpus.set_curr_goodness(CpuId(on), goodness);
+        cpus.set_curr_entry(CpuId(on), prev.entry(), knobs.pcp);
     }
     let figures = Figures::parse(row.text("p"));
     let own_mm = named_mm(row.text("p_mm"));
@@ -124,12 +128,11 @@ fn threshold_one_hides_exactly_a_lead_of_one() {
             for p_mm in [mm(A), mm(2), None] {
                 let knobs = |set| Knobs::new(&tunables(set), 2, Hz::new(100));
                 let figures = |counter| Figures { counter, ..Figures::parse("0") };
-                let active = ActiveMm::of(Mm(A));
-                let prev = value(figures(a), 0, mm(A), 1).entry().goodness(CpuId(0), active, 15);
+                let prev = value(figures(a), 0, mm(A), 1);
                 let mut cpus = Cpus::new(2, 15);
-                cpus.load_mm(CpuId(0), active);
+                cpus.load_mm(CpuId(0), ActiveMm::of(Mm(A)));
                 cpus.leave_idle(CpuId(0), Time::ZERO);
-                cpus.set_curr_goodness(CpuId(0), prev);
+                cpus.set_curr_entry(CpuId(0), prev.entry(), 15);
                 let p = value(figures(b), 0, p_mm, 1);
                 let delta = cpus.delta(p.entry(), CpuId(0), 15);
                 let preempts = |set| cpus.find_target(&p, &only(0), &knobs(set)) != Target::None;
