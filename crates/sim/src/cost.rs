@@ -55,8 +55,10 @@ pub struct CostModel {
     pub schedule: Cost,
     /// Each candidate that a choice looks at, under the lock.
     pub scan_per_candidate: Cost,
-    /// A wake-up, under the lock.
+    /// A wake-up, under the lock, beyond the system call or interrupt that contains it.
     pub wakeup: Cost,
+    /// Time that a wake-up holds the lock within the system call or interrupt that contains it.
+    pub wakeup_lock: Cost,
     /// From sending an inter-processor interrupt to its arrival.
     pub kick_latency: Cost,
     /// Handling an interrupt other than the tick.
@@ -162,6 +164,7 @@ mod tests {
             &model.schedule,
             &model.scan_per_candidate,
             &model.wakeup,
+            &model.wakeup_lock,
             &model.kick_latency,
             &model.interrupt,
             &model.tick,

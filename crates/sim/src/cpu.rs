@@ -197,7 +197,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
         }
         let debt = std::mem::take(&mut self.cpus[cpu.index()].debt);
-        debt + self.lock(cpu, hold) + after
+        debt + self.lock(cpu, Nanos::ZERO, hold) + after
     }
 
     fn after_switch(&mut self, cpu: CpuId, real: bool) -> Option<Phase> {
@@ -208,8 +208,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.flush(cpu);
         let (_, sections) = self.core.take_work();
         for _ in 0..sections {
-            let section = self.config.cost.wakeup.get();
-            let span = self.lock(cpu, section);
+            let cost = &self.config.cost;
+            let section = cost.wakeup.get() + cost.wakeup_lock.get();
+            let span = self.lock(cpu, Nanos::ZERO, section);
             self.cpus[cpu.index()].debt += span;
         }
         self.bury_the_dead();

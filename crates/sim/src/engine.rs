@@ -393,12 +393,13 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.core.into_parts()
     }
 
-    /// Time to hold the lock of `cpu`'s queue for `hold`, waiting included.
+    /// Time that a section under the lock of `cpu`'s queue takes from now on, waiting included:
+    /// `past` of it lies in the system call that has just been paid for, `hold` is still to come.
     ///
     /// A section is decided at the instant it is asked for; only its time is charged: it starts
-    /// when the lock is free and ends `hold` later (spec linux-2.4-goodness §7.1).
-    pub(crate) fn lock(&mut self, cpu: CpuId, hold: Nanos) -> Nanos {
-        if hold.is_zero() || !self.config.cost.lock_contention {
+    /// when the lock is free and ends `past + hold` later (spec linux-2.4-goodness §7.1).
+    pub(crate) fn lock(&mut self, cpu: CpuId, past: Nanos, hold: Nanos) -> Nanos {
+        if !self.config.cost.lock_contention || (past + hold).is_zero() {
             return hold;
         }
         let index = match self.core.locking() {
@@ -406,8 +407,19 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             schedlab_policy_api::Locking::PerCpu => cpu.index(),
         };
         let free = &mut self.locks[index];
-        *free = self.now.max(*free) + hold;
+        let begin = Time::ZERO + (self.now - Time::ZERO).saturating_sub(past);
+        *free = begin.max(*free) + past + hold;
         *free - self.now
+    }
+
+    /// Charges `this_cpu` for a wake-up that put a task on the queue of `target`.
+    pub(crate) fn charge_wakeup(&mut self, this_cpu: CpuId, target: CpuId) {
+        let (scanned, _) = self.core.take_work();
+        let cost = &self.config.cost;
+        let past = cost.wakeup_lock.get();
+        let hold = cost.wakeup.get() + cost.scan_per_candidate.get() * scanned;
+        let span = self.lock(target, past, hold);
+        self.cpus[this_cpu.index()].debt += span;
     }
 
     /// What a wake-up costs as an overhead.

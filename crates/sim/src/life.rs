@@ -244,12 +244,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let reference = Time::ZERO + spec.start;
         let child = self.spawn(cpu, template, Some(parent), &new, reference);
         self.core.wake_up_new(self.now, cpu, child, None);
-        let (scanned, _) = self.core.take_work();
-        let target = self.core.tasks().cpu(child);
-        let cost = &self.config.cost;
-        let hold = cost.wakeup.get() + cost.scan_per_candidate.get() * scanned;
-        let span = self.lock(target, hold);
-        self.cpus[cpu.index()].debt += span;
+        self.charge_wakeup(cpu, self.core.tasks().cpu(child));
         self.flush(cpu);
     }
 

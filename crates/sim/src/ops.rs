@@ -459,12 +459,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             Wakeup::NotAsleep => unreachable!("only sleepers are on wait queues"),
         }
-        let (scanned, _) = self.core.take_work();
-        let target = self.core.tasks().cpu(task);
-        let cost = &self.config.cost;
-        let hold = cost.wakeup.get() + cost.scan_per_candidate.get() * scanned;
-        let span = self.lock(target, hold);
-        self.cpus[cpu.index()].debt += span;
+        self.charge_wakeup(cpu, self.core.tasks().cpu(task));
         self.flush(cpu);
     }
 }
