@@ -227,7 +227,7 @@ fn format_of(file: &str, text: &str) -> Format {
 /// Refuses what no parser should spend time on.
 fn sane(text: &str) -> Result<(), Located> {
     if text.trim_start().is_empty() {
-        return Err(Located::whole("the file is empty")
+        return Err(Located::at(1, 1, "the file is empty")
             .hint("a workload is a .toml file, or a .json file in rt-app's grammar"));
     }
     if text.len() > MAX_FILE {

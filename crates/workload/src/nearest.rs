@@ -4,8 +4,8 @@
 /// Longest name that is compared; mistypings are short.
 const MAX_LEN: usize = 64;
 
-/// The candidates nearest to `name`, the best first, at most three; one letter may differ, or a third
-/// of the letters of the longer of the two.
+/// The candidates nearest to `name`, the best first, at most three; one letter may differ, or a
+/// third of the letters of the longer of the two.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     if name.chars().count() > MAX_LEN {
         return Vec::new();

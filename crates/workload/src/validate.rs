@@ -294,13 +294,7 @@ fn check_transfer(objects: &Objects, pipe: ObjectId, bytes: u64) -> Result<(), S
     if bytes == 0 {
         return Err(format!("no bytes are moved through pipe `{}`", pipe.name));
     }
-    if bytes > pipe.capacity {
-        return Err(format!(
-            "pipe `{}` holds {} bytes, so {bytes} never fit at once",
-            pipe.name, pipe.capacity
-        ));
-    }
-    Ok(())
+    check_amount(bytes)
 }
 
 fn check_dist(dist: Dist) -> Result<(), String> {
@@ -494,19 +488,24 @@ mod tests {
     }
 
     #[test]
-    fn read_beyond_the_pipe_is_refused() {
-        let mut workload = workload(vec![Op::Read { pipe: ObjectId(0), bytes: 101 }]);
-        workload.objects.pipes.push(PipeSpec {
-            name: "p".to_string(),
-            capacity: 100,
-            charge_per_write: None,
-            writer_wake_below: 99,
-            sync: true,
-            wake_reader_always: false,
-        });
-        let error = validate(&workload).expect_err("never fits");
-        assert!(error.message.contains("101 never fit"), "{error}");
-        assert_eq!(error.place, Place::Op { program: 0, op: 0 });
+    fn pipe_that_cannot_work_is_refused() {
+        let check = |bytes, charge, wake, says: &str| {
+            let mut workload = workload(vec![Op::Read { pipe: ObjectId(0), bytes }]);
+            workload.objects.pipes.push(PipeSpec {
+                name: "p".to_string(),
+                capacity: 100,
+                charge_per_write: charge,
+                writer_wake_below: wake,
+                sync: true,
+                wake_reader_always: false,
+            });
+            let error = validate(&workload).expect_err("faulty");
+            assert!(error.message.contains(says), "{error}");
+            error.place
+        };
+        assert_eq!(check(0, None, 99, "no bytes"), Place::Op { program: 0, op: 0 });
+        assert_eq!(check(1, Some(101), 99, "cannot hold a single write"), Place::Object);
+        assert_eq!(check(1, None, 100, "must be below 100"), Place::Object);
     }
 
     #[test]

@@ -30,7 +30,7 @@ impl Vm {
         Self { pc: 0, counters: vec![0; program.n_counters as usize] }
     }
 
-    /// Goes back to the beginning of `program`, which may be another one, and uses the memory again.
+    /// Goes back to the beginning of `program`, which may be another one; uses the memory again.
     pub fn restart(&mut self, program: &Program) {
         self.pc = 0;
         self.counters.clear();

@@ -2,11 +2,17 @@
 //! The built-in workloads.
 
 mod common;
+#[path = "common/operations.rs"]
+mod operations;
+#[path = "common/step.rs"]
+mod step;
 
-use common::{load, operations, step_through};
+use common::load;
+use operations::operations;
 use schedlab_workload::{
     LoadErrorKind, LoadOptions, Loaded, builtins, find, resolve, to_toml, validate,
 };
+use step::step_through;
 
 fn builtin(name: &str, set: &[(&str, &str)]) -> Loaded {
     let set: Vec<(String, String)> =

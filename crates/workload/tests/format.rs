@@ -2,11 +2,17 @@
 //! Our own workload files: what they mean, and what the documentation shows.
 
 mod common;
+#[path = "common/operations.rs"]
+mod operations;
+#[path = "common/step.rs"]
+mod step;
 
-use common::{load, operations, step_through};
+use common::load;
+use operations::operations;
 use schedlab_units::{CpuSet, Nanos};
 use schedlab_workload::ir::{Op, ProcessSpec};
 use schedlab_workload::{LoadErrorKind, LoadOptions, load_text, to_toml};
+use step::step_through;
 
 const HEADER: &str = "[workload]\nname = \"t\"\n";
 
@@ -252,7 +258,7 @@ fn faults_point_at_their_place() {
         (format!("{HEADER}{task}start = \"-3ms\"\ndo = []\n"), "5:9: `start` cannot be negative"),
         (
             format!("{HEADER}{task}start = 3\ndo = []\n"),
-            "5:9: `start` must be a duration with its unit",
+            "5:9: `start` must be a duration, not an integer",
         ),
         (format!("{HEADER}{task}"), "3:1: the operations are missing"),
         (

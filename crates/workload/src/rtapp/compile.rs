@@ -29,7 +29,6 @@ pub(super) struct Compiler<'c, 'a> {
     notes: &'c mut Notes<'a>,
     global: &'c Global,
     costs: &'c Costs,
-    strict: bool,
     tasks: &'c [TaskDef],
     /// Conditions that some `resume` names.
     resumed: BTreeSet<&'c str>,
@@ -57,14 +56,12 @@ pub(super) fn compile(
     notes: &mut Notes<'_>,
     global: &Global,
     costs: &Costs,
-    strict: bool,
     tasks: &[TaskDef],
 ) -> Result<(Workload, Origins), Located> {
     let mut compiler = Compiler {
         notes,
         global,
         costs,
-        strict,
         tasks,
         resumed: BTreeSet::new(),
         absolute: BTreeSet::new(),
@@ -237,7 +234,7 @@ impl<'c> Compiler<'c, '_> {
 
     fn not_held(&self, mutex: &str, at: usize, verb: &str) -> Located {
         let message = format!(
-            "this {verb} the mutex `{mutex}`, which the task does not hold here: undefined in rt-app"
+            "this {verb} the mutex `{mutex}`, which the task does not hold: undefined in rt-app"
         );
         self.notes.fault(at, message).hint("put a `lock` before it")
     }
@@ -435,7 +432,7 @@ impl<'c> Compiler<'c, '_> {
     fn suspend_name(&mut self, task: &TaskDef, value: Option<&str>, at: usize) -> String {
         match value {
             Some(value) if value == task.name => {}
-            Some(value) if !self.strict && self.resumed.contains(value) => {
+            Some(value) if !self.notes.strict && self.resumed.contains(value) => {
                 self.foreign_suspends.push(at);
                 return value.to_string();
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schedlab_units::Located;
 
 use super::grammar::Event;
-use super::values::{Entry, Notes, entries, get};
+use super::values::{Entry, Notes, get};
 
 /// What an event does. Times are ns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,17 +67,11 @@ struct Buffer {
 #[derive(Debug, Default)]
 pub(super) struct EventReader {
     buffers: BTreeMap<String, Buffer>,
-    strict: bool,
     /// Places of the `suspend`s without a value.
     pub(super) bare_suspends: Vec<usize>,
 }
 
 impl EventReader {
-    /// A reader that has seen no event; `strict` as in [`entries`].
-    pub(super) fn new(strict: bool) -> Self {
-        Self { strict, ..Self::default() }
-    }
-
     /// The action of an event.
     pub(super) fn read(
         &mut self,
@@ -86,7 +80,7 @@ impl EventReader {
         entry: &Entry<'_>,
     ) -> Result<Action, Located> {
         let Entry { key, at, node, bare } = *entry;
-        if bare && event == Event::Suspend && !self.strict {
+        if bare && event == Event::Suspend && !notes.strict {
             self.bare_suspends.push(at);
             return Ok(Action::Suspend(None));
         }
@@ -106,17 +100,17 @@ impl EventReader {
             Event::Lock => Action::Lock(lock_name(notes, entry)?),
             Event::Unlock => Action::Unlock(name(notes)?),
             Event::Wait => {
-                let (condition, mutex) = self.wait(notes, entry)?;
+                let (condition, mutex) = wait(notes, entry)?;
                 Action::Wait { condition, mutex }
             }
             Event::Sync => {
-                let (condition, mutex) = self.wait(notes, entry)?;
+                let (condition, mutex) = wait(notes, entry)?;
                 Action::Sync { condition, mutex }
             }
             Event::Signal => Action::Signal(name(notes)?),
             Event::Broad => Action::Broad(name(notes)?),
             Event::Barrier => Action::Barrier(name(notes)?),
-            Event::Timer => self.timer(notes, entry)?,
+            Event::Timer => timer(notes, entry)?,
             Event::Suspend => Action::Suspend(Some(name(notes)?).filter(|name| !name.is_empty())),
             Event::Resume => Action::Resume(name(notes)?),
             Event::Yield => {
@@ -129,52 +123,10 @@ impl EventReader {
         })
     }
 
-    fn wait(&self, notes: &mut Notes<'_>, entry: &Entry<'_>) -> Result<(String, String), Located> {
-        let what = format!("`{}`", entry.key);
-        let list = entries(notes.object(entry.node, &what)?, self.strict);
-        notes.only(&list, &what, &["ref", "mutex"]);
-        let part = |key: &str| match get(&list, key) {
-            Some(node) => notes.text_of(node, &format!("`{key}`")).map(str::to_string),
-            None => Err(notes
-                .fault(entry.node.at, format!("{what} needs `{key}`"))
-                .hint("{ \"ref\" : CONDITION, \"mutex\" : MUTEX }")),
-        };
-        Ok((part("ref")?, part("mutex")?))
-    }
-
-    /// Source: spec formats-and-ecosystem §1.6.
-    fn timer(&self, notes: &mut Notes<'_>, entry: &Entry<'_>) -> Result<Action, Located> {
-        let what = format!("`{}`", entry.key);
-        let list = entries(notes.object(entry.node, &what)?, self.strict);
-        notes.only(&list, &what, &["ref", "period", "mode"]);
-        let name = match get(&list, "ref") {
-            Some(node) => notes.text_of(node, "`ref`")?.to_string(),
-            None => "unknown".to_string(),
-        };
-        let period = match get(&list, "period") {
-            Some(node) => notes.micros(node, "`period`")?,
-            None => 0,
-        };
-        let absolute = match get(&list, "mode") {
-            None => false,
-            Some(node) => match notes.text_of(node, "`mode`")? {
-                "relative" => false,
-                // rt-app compares no more than this beginning.
-                text if text.starts_with("absolute") => true,
-                other => {
-                    let message = format!("`mode` is `{other}`, which rt-app takes for `relative`");
-                    notes.warn(node.at, message);
-                    false
-                }
-            },
-        };
-        Ok(Action::Timer { name, period, absolute })
-    }
-
     fn memrun(&mut self, notes: &mut Notes<'_>, entry: &Entry<'_>) -> Result<Action, Located> {
         let what = format!("`{}`", entry.key);
-        let list = entries(notes.object(entry.node, &what)?, self.strict);
-        notes.only(&list, &what, &["type", "size", "count", "stride", "pattern", "ref"]);
+        let list = notes.entries(entry.node, &what)?;
+        notes.only(&list, &what, &["type", "size", "count", "stride", "pattern", "ref"])?;
         let need = |key: &str| {
             get(&list, key)
                 .ok_or_else(|| notes.fault(entry.node.at, format!("{what} needs `{key}`")))
@@ -245,6 +197,48 @@ impl EventReader {
             }
         }
     }
+}
+
+fn wait(notes: &mut Notes<'_>, entry: &Entry<'_>) -> Result<(String, String), Located> {
+    let what = format!("`{}`", entry.key);
+    let list = notes.entries(entry.node, &what)?;
+    notes.only(&list, &what, &["ref", "mutex"])?;
+    let part = |key: &str| match get(&list, key) {
+        Some(node) => notes.text_of(node, &format!("`{key}`")).map(str::to_string),
+        None => Err(notes
+            .fault(entry.node.at, format!("{what} needs `{key}`"))
+            .hint("{ \"ref\" : CONDITION, \"mutex\" : MUTEX }")),
+    };
+    Ok((part("ref")?, part("mutex")?))
+}
+
+/// Source: spec formats-and-ecosystem §1.6.
+fn timer(notes: &mut Notes<'_>, entry: &Entry<'_>) -> Result<Action, Located> {
+    let what = format!("`{}`", entry.key);
+    let list = notes.entries(entry.node, &what)?;
+    notes.only(&list, &what, &["ref", "period", "mode"])?;
+    let name = match get(&list, "ref") {
+        Some(node) => notes.text_of(node, "`ref`")?.to_string(),
+        None => "unknown".to_string(),
+    };
+    let period = match get(&list, "period") {
+        Some(node) => notes.micros(node, "`period`")?,
+        None => 0,
+    };
+    let absolute = match get(&list, "mode") {
+        None => false,
+        Some(node) => match notes.text_of(node, "`mode`")? {
+            "relative" => false,
+            // rt-app compares no more than this beginning.
+            text if text.starts_with("absolute") => true,
+            other => {
+                let message = format!("`mode` is `{other}`, which rt-app takes for `relative`");
+                notes.warn(node.at, message);
+                false
+            }
+        },
+    };
+    Ok(Action::Timer { name, period, absolute })
 }
 
 /// The mutex of a `lock`; properties that begin alike get an explanation.

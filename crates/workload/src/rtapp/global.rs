@@ -3,10 +3,10 @@
 
 use schedlab_units::Located;
 
-use super::grammar::GLOBAL_KEYS;
+use super::grammar::{GLOBAL_KEYS, OLD_GLOBAL_KEYS};
 use super::json::{Json, Node};
 use super::sched::{Policy, policy_of};
-use super::values::{Entry, Notes, entries, get};
+use super::values::{Entry, Notes, get};
 
 /// Settings of the whole run, as far as they matter to a simulation.
 #[derive(Clone, Debug)]
@@ -39,9 +39,15 @@ impl Default for Global {
 }
 
 /// Reads the object; every value is checked, also of the settings that only concern output.
-pub(super) fn read(notes: &mut Notes<'_>, node: &Node, strict: bool) -> Result<Global, Located> {
-    let list = entries(notes.object(node, "`global`")?, strict);
-    notes.only(&list, "`global`", &GLOBAL_KEYS);
+pub(super) fn read(notes: &mut Notes<'_>, node: &Node) -> Result<Global, Located> {
+    let list = notes.entries(node, "`global`")?;
+    for entry in &list {
+        if OLD_GLOBAL_KEYS.contains(&entry.key) {
+            notes.warn(entry.at, format!("`{}` is without effect since rt-app 1.0", entry.key));
+        } else if !GLOBAL_KEYS.contains(&entry.key) {
+            notes.unknown_key(entry, "`global`", &GLOBAL_KEYS)?;
+        }
+    }
     let mut global = Global::default();
     if let Some(node) = get(&list, "duration") {
         let seconds = notes.int(node, "`duration`")?;

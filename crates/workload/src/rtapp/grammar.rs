@@ -80,6 +80,9 @@ pub(super) const GLOBAL_KEYS: [&str; 13] = [
     "cumulative_slack",
 ];
 
+/// Old keys of `global` that rt-app dropped; its own examples still have one of them.
+pub(super) const OLD_GLOBAL_KEYS: [&str; 2] = ["frag", "fragment"];
+
 /// Properties that a task and a phase may have.
 pub(super) const SHARED_KEYS: [&str; 12] = [
     "loop",

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! rt-app's relaxed JSON as a tree with places.
 //!
-//! `jsonc-parser` does the parsing. Before it, one pass over the tokens bounds depth and size, finds
-//! the end of the root object, and completes keys without a value, which `workgen` allows
+//! `jsonc-parser` does the parsing. Before it, one pass over the tokens bounds depth and size,
+//! finds the end of the root object, and completes keys without a value, which `workgen` allows
 //! (`"suspend",`), so that the parser sees plain JSON.
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::tokens::Token;
-use jsonc_parser::{CollectOptions, ParseOptions, Scanner, ScannerOptions, parse_to_ast};
+use jsonc_parser::{
+    CollectOptions, ParseOptions, ParseStringErrorKind, Scanner, ScannerOptions, parse_to_ast,
+};
 use schedlab_units::Located;
 
 /// Deepest nesting; rt-app's grammar needs five levels.
@@ -275,6 +277,9 @@ fn explain(text: &str, error: &ParseError, at: usize) -> Located {
         E::ExpectedStringObjectProperty => {
             ("a key must be in double quotes".to_string(), "write \"key\" : value")
         }
+        E::String(ParseStringErrorKind::UnterminatedStringLiteral) => {
+            ("this string has no end".to_string(), "the file seems to be cut off")
+        }
         E::UnterminatedCommentBlock => ("this comment has no end".to_string(), "close it by */"),
         E::ExpectedComma => ("a comma is missing before the next key".to_string(), ""),
         E::ExpectedColonAfterObjectKey => ("a `:` is missing after this key".to_string(), ""),
@@ -330,7 +335,7 @@ mod tests {
             ("{ a: 1 }", "1:3: this is not JSON: a key must be in double quotes"),
             ("{ \"a\": 1 \"b\": 2 }", "1:9: this is not JSON: a comma is missing"),
             ("{ \"a\": [1, 2", "1:13: the text ends inside the array that was opened at 1:8"),
-            ("{ \"a\": \"xyz", "this is not JSON: unterminated string literal"),
+            ("{ \"a\": \"xyz", "1:8: this is not JSON: this string has no end"),
             ("hello", "1:1: this is not JSON: a workload in rt-app's grammar begins with `{`"),
             ("[]", "1:1: the root is an array"),
             ("{ \"a\": 0x10 }", "1:8: this is not JSON: hexadecimal"),

@@ -17,7 +17,7 @@ use super::events::Action;
 use super::grammar::RESOURCE_TYPES;
 use super::json::{Json, Node};
 use super::tasks::{PhaseDef, Rounds, TaskDef, TaskReader};
-use super::values::{Entry, Notes, entries, get};
+use super::values::{Entry, Notes, get};
 use crate::nearest::did_you_mean;
 
 /// Name of the timer behind `period`; its beginning makes it one per thread.
@@ -54,7 +54,7 @@ pub(super) struct Resources {
 
 impl Resources {
     /// Reads the object; a number declares that many mutexes called `0`, `1`, ….
-    pub(super) fn read(notes: &mut Notes<'_>, node: &Node, strict: bool) -> Result<Self, Located> {
+    pub(super) fn read(notes: &mut Notes<'_>, node: &Node) -> Result<Self, Located> {
         let mut resources = Self::default();
         if let Json::Number(_) = node.json {
             let n = notes.natural(node, "`resources`")?;
@@ -66,10 +66,10 @@ impl Resources {
             }
             return Ok(resources);
         }
-        for entry in entries(notes.object(node, "`resources`")?, strict) {
+        for entry in notes.entries(node, "`resources`")? {
             let what = format!("the resource `{}`", entry.key);
-            let list = entries(notes.object(entry.node, &what)?, strict);
-            notes.only(&list, &what, &["type", "target"]);
+            let list = notes.entries(entry.node, &what)?;
+            notes.only(&list, &what, &["type", "target"])?;
             let resource = Resource::read(notes, &list, &what, entry.at)?;
             resources.by_name.insert(entry.key.to_string(), resource);
         }
@@ -127,13 +127,13 @@ pub(super) fn complete(
 ) -> Result<(), Located> {
     reader.legacy_tasks.push(task.at);
     let legal: Vec<&str> = KEYS.into_iter().chain(TASK_KEYS).collect();
-    reader.notes.only(list, "a task", &legal);
+    reader.notes.only(list, "a task", &legal)?;
     let mut sleeps = Vec::new();
     match phases {
         Some(phases) => {
             for (at, list) in &phases {
                 let legal: Vec<&str> = KEYS.into_iter().chain(["loop"]).collect();
-                reader.notes.only(list, "a phase", &legal);
+                reader.notes.only(list, "a phase", &legal)?;
                 let (phase, sleep) = phase(reader, *at, list)?;
                 task.phases.push(phase);
                 sleeps.push(sleep);
@@ -217,7 +217,7 @@ fn lock_order(
         return Err(notes.fault(order.at, message));
     };
     let uses = match get(list, "resources") {
-        Some(node) => entries(notes.object(node, "`resources`")?, reader.strict),
+        Some(node) => notes.entries(node, "`resources`")?,
         None if items.is_empty() => Vec::new(),
         None => return Err(notes.fault(order.at, "`lock_order` needs `resources` beside it")),
     };
@@ -226,7 +226,7 @@ fn lock_order(
         let chain = access_chain(reader, &uses, &name, item.at)?;
         let duration = match get(&uses, &name) {
             Some(node) => {
-                let list = entries(notes.object(node, "the use of a resource")?, reader.strict);
+                let list = notes.entries(node, "the use of a resource")?;
                 match get(&list, "duration") {
                     Some(node) => notes.natural(node, "`duration`")?,
                     None => 0,
@@ -266,7 +266,7 @@ fn access_chain<'r>(
             return Err(notes.fault(at, message).hint(hint));
         };
         if let Some(node) = get(uses, &name) {
-            let list = entries(notes.object(node, "the use of a resource")?, reader.strict);
+            let list = notes.entries(node, "the use of a resource")?;
             if let Some(node) = get(&list, "access") {
                 let Json::Array(items) = &node.json else {
                     let message = format!("`access` must be an array, not {}", node.json.kind());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Reader of rt-app's JSON grammar.
 //!
-//! `docs/rtapp.md` says what every key becomes, and which are refused and why. The grammar itself is
-//! described in spec formats-and-ecosystem §1.
+//! `docs/rtapp.md` says what every key becomes, and which are refused and why. The grammar itself
+//! is described in spec formats-and-ecosystem §1.
 
 mod compile;
 mod cost;

@@ -11,10 +11,10 @@ use super::cost::Costs;
 use super::events::EventReader;
 use super::global::{self, Global};
 use super::grammar::ROOT_KEYS;
-use super::json::{Member, Node, parse};
+use super::json::{Node, parse};
 use super::legacy::Resources;
 use super::tasks::{TaskDef, TaskReader};
-use super::values::{Notes, entries, get, repeated_keys};
+use super::values::{Entry, Notes, get, repeated_keys};
 use crate::ir::Workload;
 use crate::load::{Read, ReadError};
 use crate::origins::Origins;
@@ -25,7 +25,7 @@ use crate::validate::MAX_TASKS;
 pub struct RtAppOptions {
     /// Exactly as rt-app itself reads, without its helper `workgen`: of a repeated key the last
     /// value counts, at the first place, every key needs a value, and `suspend` waits on the name
-    /// of its task whatever its value.
+    /// of its task whatever its value. Unknown keys are ignored with a warning instead of refused.
     pub strict: bool,
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn read(
 ) -> Result<Read, ReadError> {
     let costs = Costs::with(overrides)?;
     let document = parse(text)?;
-    let mut notes = Notes { text, warnings: document.warnings };
-    let (mut workload, origins) = tree(&mut notes, &document.root, &costs, options)?;
+    let mut notes = Notes { text, strict: options.strict, warnings: document.warnings };
+    let (mut workload, origins) = tree(&mut notes, &document.root, &costs)?;
     let stem = Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     workload.name = stem.unwrap_or_else(|| file.to_string());
     workload.about = match workload.tasks.len() {
@@ -62,22 +62,16 @@ fn file_name(file: &str) -> String {
         .map_or_else(|| file.to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn tree(
-    notes: &mut Notes<'_>,
-    root: &Node,
-    costs: &Costs,
-    options: &RtAppOptions,
-) -> Result<(Workload, Origins), Located> {
-    let strict = options.strict;
-    let list = entries(notes.object(root, "the root")?, strict);
-    notes.only(&list, "the root", &ROOT_KEYS);
-    note_repeats(notes, root, strict);
+fn tree(notes: &mut Notes<'_>, root: &Node, costs: &Costs) -> Result<(Workload, Origins), Located> {
+    let list = notes.entries(root, "the root")?;
+    notes.only(&list, "the root", &ROOT_KEYS)?;
+    note_repeats(notes, root);
     let global = match get(&list, "global") {
-        Some(node) => global::read(notes, node, strict)?,
+        Some(node) => global::read(notes, node)?,
         None => Global::default(),
     };
     let resources = match get(&list, "resources") {
-        Some(node) => Resources::read(notes, node, strict)?,
+        Some(node) => Resources::read(notes, node)?,
         None => Resources::default(),
     };
     let Some(node) = get(&list, "tasks") else {
@@ -85,16 +79,16 @@ fn tree(
             .fault(root.at, "`tasks` is missing, so there is nothing to run")
             .hint("this looks like a fragment: rt-app's merge.py joins such files into one"));
     };
-    let members = notes.object(node, "`tasks`")?;
-    if members.is_empty() {
+    let list = notes.entries(node, "`tasks`")?;
+    if list.is_empty() {
         notes.warn(node.at, "`tasks` is empty: nothing will run");
     }
-    let tasks = tasks(notes, members, &global, &resources, strict)?;
-    compile(notes, &global, costs, strict, &tasks)
+    let tasks = tasks(notes, &list, &global, &resources)?;
+    compile(notes, &global, costs, &tasks)
 }
 
-fn note_repeats(notes: &mut Notes<'_>, root: &Node, strict: bool) {
-    let reading = if strict {
+fn note_repeats(notes: &mut Notes<'_>, root: &Node) {
+    let reading = if notes.strict {
         "the last value counts, at the first place, as in rt-app"
     } else {
         "all are kept in their order, as workgen does; rt-app alone keeps the last value only"
@@ -106,20 +100,17 @@ fn note_repeats(notes: &mut Notes<'_>, root: &Node, strict: bool) {
 
 fn tasks(
     notes: &mut Notes<'_>,
-    members: &[Member],
+    list: &[Entry<'_>],
     global: &Global,
     resources: &Resources,
-    strict: bool,
 ) -> Result<Vec<TaskDef>, Located> {
-    let list = entries(members, strict);
     let names: BTreeSet<&str> = list.iter().map(|entry| entry.key).collect();
     let mut taken: BTreeSet<String> = BTreeSet::new();
-    let events = EventReader::new(strict);
-    let mut reader =
-        TaskReader { notes, events, global, resources, strict, legacy_tasks: Vec::new() };
+    let events = EventReader::default();
+    let mut reader = TaskReader { notes, events, global, resources, legacy_tasks: Vec::new() };
     let mut tasks = Vec::new();
     let mut n_threads = 0;
-    for entry in &list {
+    for entry in list {
         // workgen appends the smallest number that makes a repeated key unique.
         let mut name = entry.key.to_string();
         let mut number = 1;

@@ -229,8 +229,8 @@ fn refuse_unmodelled(notes: &Notes<'_>, list: &[Entry<'_>]) -> Result<(), Locate
                 return Err(notes.fault(node.at, message));
             }
             _ => {
-                let message = "`taskgroup` cannot be simulated: no policy here schedules groups, so \
-                               the shares would be others";
+                let message = "`taskgroup` cannot be simulated: no policy here schedules groups, \
+                               so the shares would be others";
                 return Err(notes.fault(node.at, message));
             }
         }

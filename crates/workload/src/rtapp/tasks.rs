@@ -9,8 +9,7 @@ use super::grammar::{SHARED_KEYS, TASK_KEYS, event_of, event_words};
 use super::json::Node;
 use super::legacy;
 use super::sched::{Current, Request, cpus};
-use super::values::{Entry, Notes, entries, get};
-use crate::nearest::did_you_mean;
+use super::values::{Entry, Notes, get};
 
 /// How often something is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +49,6 @@ pub(super) struct TaskReader<'r, 'a> {
     pub(super) events: EventReader,
     pub(super) global: &'r Global,
     pub(super) resources: &'r legacy::Resources,
-    pub(super) strict: bool,
     /// Places of the tasks in the grammar before events.
     pub(super) legacy_tasks: Vec<usize>,
 }
@@ -63,7 +61,7 @@ impl TaskReader<'_, '_> {
         at: usize,
         node: &Node,
     ) -> Result<TaskDef, Located> {
-        let list = entries(self.notes.object(node, "a task")?, self.strict);
+        let list = self.notes.entries(node, "a task")?;
         let mut task = self.properties(name, at, &list)?;
         let phases = match get(&list, "phases") {
             Some(node) => Some((node, self.phase_entries(node)?)),
@@ -74,7 +72,7 @@ impl TaskReader<'_, '_> {
             legacy::complete(self, &mut task, &list, phases.map(|(_, p)| p))?;
             return Ok(task);
         }
-        self.check_keys(&list, "a task", true);
+        self.check_keys(&list, "a task", true)?;
         match phases {
             Some((node, phases)) => {
                 if phases.is_empty() {
@@ -128,13 +126,12 @@ impl TaskReader<'_, '_> {
     }
 
     fn phase_entries<'n>(&self, node: &'n Node) -> Result<Vec<(usize, Vec<Entry<'n>>)>, Located> {
-        let phases = entries(self.notes.object(node, "`phases`")?, self.strict);
+        let phases = self.notes.entries(node, "`phases`")?;
         phases
             .iter()
             .map(|phase| {
-                let object =
-                    self.notes.object(phase.node, &format!("the phase `{}`", phase.key))?;
-                Ok((phase.at, entries(object, self.strict)))
+                let what = format!("the phase `{}`", phase.key);
+                Ok((phase.at, self.notes.entries(phase.node, &what)?))
             })
             .collect()
     }
@@ -148,7 +145,7 @@ impl TaskReader<'_, '_> {
         let mut keeps_priority = None;
         let mut sets_priority = false;
         for (at, list) in phases {
-            self.check_keys(list, "a phase", false);
+            self.check_keys(list, "a phase", false)?;
             if let Some(entry) = list.iter().find(|entry| entry.key == "delay") {
                 self.notes.warn(entry.at, "rt-app ignores `delay` inside a phase");
             }
@@ -213,27 +210,27 @@ impl TaskReader<'_, '_> {
         Ok(events)
     }
 
-    /// Warns of keys that are neither properties nor events, and of misleading ones.
-    fn check_keys(&mut self, list: &[Entry<'_>], what: &str, is_task: bool) {
+    /// Refuses keys that are neither properties nor events, and warns of misleading ones.
+    fn check_keys(&mut self, list: &[Entry<'_>], what: &str, is_task: bool) -> Result<(), Located> {
         let own: &[&str] = if is_task { &TASK_KEYS } else { &[] };
+        let legal: Vec<&str> =
+            SHARED_KEYS.iter().chain(own).copied().chain(event_words()).collect();
         for entry in list {
             let Entry { key, at, .. } = *entry;
             if key == "runtime" && is_task && get(list, "phases").is_none() {
-                let message = "rt-app also takes an event called `runtime` for the old `dl-runtime`; \
-                               here it is the event only";
+                let message = "rt-app also takes an event called `runtime` for the old \
+                               `dl-runtime`; here it is the event only";
                 self.notes.warn(at, message);
             }
             if matches!(key, "period" | "deadline") && is_task {
                 let message = format!("`{key}` matters to SCHED_DEADLINE only: without effect");
                 self.notes.warn(at, message);
             }
-            if SHARED_KEYS.contains(&key) || own.contains(&key) || event_of(key).is_some() {
-                continue;
+            if event_of(key).is_none() && !SHARED_KEYS.contains(&key) && !own.contains(&key) {
+                self.notes.unknown_key(entry, what, &legal)?;
             }
-            let legal = SHARED_KEYS.iter().chain(own).copied().chain(event_words());
-            let near = did_you_mean(key, legal);
-            self.notes.warn(at, format!("{what} has no key `{key}`, rt-app ignores it{near}"));
         }
+        Ok(())
     }
 
     fn no_events_beside_phases(&mut self, list: &[Entry<'_>]) {

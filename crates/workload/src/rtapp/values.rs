@@ -11,6 +11,8 @@ use crate::nearest::did_you_mean;
 /// The text, and what was noticed while reading it.
 pub(super) struct Notes<'a> {
     pub(super) text: &'a str,
+    /// Whether to read as rt-app itself does, without `workgen`.
+    pub(super) strict: bool,
     pub(super) warnings: Vec<Located>,
 }
 
@@ -67,8 +69,10 @@ impl Notes<'_> {
     /// An integer that is not negative.
     pub(super) fn natural(&self, node: &Node, what: &str) -> Result<u64, Located> {
         let n = self.int(node, what)?;
-        u64::try_from(n)
-            .map_err(|_| self.fault(node.at, format!("{what} is {n}; it cannot be negative")))
+        u64::try_from(n).map_err(|_| {
+            let fault = self.fault(node.at, format!("{what} is {n}; it cannot be negative"));
+            fault.hint("give 0 or more; times are in microseconds")
+        })
     }
 
     /// A time in µs, as ns.
@@ -98,15 +102,46 @@ impl Notes<'_> {
         }
     }
 
-    /// Warns of every entry that none of `legal` names.
-    pub(super) fn only(&mut self, entries: &[Entry<'_>], what: &str, legal: &[&str]) {
+    /// The entries of an object, which `what` names in messages.
+    pub(super) fn entries<'n>(
+        &self,
+        node: &'n Node,
+        what: &str,
+    ) -> Result<Vec<Entry<'n>>, Located> {
+        Ok(entries(self.object(node, what)?, self.strict))
+    }
+
+    /// Refuses a key that rt-app would ignore; read strictly, it is worth a warning.
+    pub(super) fn unknown_key(
+        &mut self,
+        entry: &Entry<'_>,
+        what: &str,
+        legal: &[&str],
+    ) -> Result<(), Located> {
+        let near = did_you_mean(entry.key, legal.iter().copied());
+        let message = format!("{what} has no key `{}`{near}", entry.key);
+        if self.strict {
+            self.warn(entry.at, format!("rt-app ignores this: {message}"));
+            return Ok(());
+        }
+        Err(self
+            .fault(entry.at, message)
+            .hint("rt-app ignores unknown keys; to read the file as it does, give --rtapp-strict"))
+    }
+
+    /// Deals with every entry that none of `legal` names as with an unknown key.
+    pub(super) fn only(
+        &mut self,
+        entries: &[Entry<'_>],
+        what: &str,
+        legal: &[&str],
+    ) -> Result<(), Located> {
         for entry in entries {
             if !legal.contains(&entry.key) {
-                let near = did_you_mean(entry.key, legal.iter().copied());
-                let key = entry.key;
-                self.warn(entry.at, format!("{what} has no key `{key}`, rt-app ignores it{near}"));
+                self.unknown_key(entry, what, legal)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -127,7 +162,7 @@ pub(super) struct Entry<'n> {
 /// keeps the first place and the last value. `strict` chooses json-c.
 ///
 /// Source: spec formats-and-ecosystem §1.8.
-pub(super) fn entries(object: &[Member], strict: bool) -> Vec<Entry<'_>> {
+fn entries(object: &[Member], strict: bool) -> Vec<Entry<'_>> {
     let mut seen: Vec<Entry<'_>> = Vec::with_capacity(object.len());
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for member in object {

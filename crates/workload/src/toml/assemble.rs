@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schedlab_units::Located;
 use toml::de::DeValue;
 
-use super::ops::{Line, Symbols, probability, translate};
+use super::ops::{Line, Symbols, advice, probability, translate};
 use super::source::{Item, Source, Table, for_each, kind};
 use super::words::{Word, count};
 use crate::expr::Env;
@@ -115,7 +115,9 @@ impl<'s, 'a> Assembler<'s, 'a> {
     fn line(&mut self, item: &Item<'_>, text: &str, env: &Env) -> Result<(), Located> {
         let src = self.shared.src;
         let place = item.span().start;
-        let fail = |(at, why): (usize, String)| src.fault(src.inside(item.span(), text, at), why);
+        let fail = |(at, why): (usize, String)| {
+            src.fault(src.inside(item.span(), text, at), why).hint(advice(text))
+        };
         let shared = &mut *self.shared;
         let line = translate(text, env, &mut shared.symbols, &mut shared.workload).map_err(fail)?;
         match line {

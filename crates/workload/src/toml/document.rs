@@ -100,7 +100,14 @@ fn parse(src: Source<'_>) -> Result<DeTable<'_>, Located> {
     DeTable::parse(src.text).map(toml::Spanned::into_inner).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let message = error.message().trim().replace('\n', ", ");
-        src.fault(at, format!("this is not TOML: {message}"))
+        let fault = src.fault(at, format!("this is not TOML: {message}"));
+        // What the parser misses at the very end is what was cut off.
+        let cut_off = at >= src.text.trim_end().len();
+        fault.hint(if cut_off {
+            "the file seems to be cut off"
+        } else {
+            "see docs/workload-format.md"
+        })
     })
 }
 

@@ -122,50 +122,62 @@ pub(super) enum Line {
     Jump(Op, Word),
 }
 
-/// Every operation word, for advice.
-const WORDS: [&str; 41] = [
-    "affinity",
-    "barrier",
-    "cond-broadcast",
-    "cond-signal",
-    "cond-wait",
-    "counter",
-    "deadline",
-    "dec-jump",
-    "disk",
-    "exec",
-    "exit",
-    "fork",
-    "futex-arm",
-    "futex-wait",
-    "futex-wake",
-    "jump",
-    "jump-random",
-    "kernel",
-    "kill",
-    "list-join",
-    "list-serve",
-    "lock",
-    "mark",
-    "mark-start",
-    "mark-stop",
-    "nice",
-    "read",
-    "run",
-    "sched",
-    "sem-post",
-    "sem-wait",
-    "sig-wait",
-    "signal",
-    "sleep",
-    "spin",
-    "timer",
-    "unlock",
-    "wait-child",
-    "wait-children",
-    "write",
-    "yield",
+/// Every operation with its form, for advice.
+const FORMS: [(&str, &str); 41] = [
+    ("affinity", "affinity CPULIST"),
+    ("barrier", "barrier BARRIER"),
+    ("cond-broadcast", "cond-broadcast CONDITION"),
+    ("cond-signal", "cond-signal CONDITION"),
+    ("cond-wait", "cond-wait CONDITION MUTEX"),
+    ("counter", "counter NUMBER = VALUE"),
+    ("deadline", "deadline DURATION"),
+    ("dec-jump", "dec-jump COUNTER LABEL"),
+    ("disk", "disk DURATION"),
+    ("exec", "exec"),
+    ("exit", "exit"),
+    ("fork", "fork TASK [thread]"),
+    ("futex-arm", "futex-arm FUTEX"),
+    ("futex-wait", "futex-wait FUTEX"),
+    ("futex-wake", "futex-wake FUTEX [COUNT | all]"),
+    ("jump", "jump LABEL"),
+    ("jump-random", "jump-random NUMERATOR/DENOMINATOR LABEL"),
+    ("kernel", "kernel DURATION"),
+    ("kill", "kill TASK"),
+    ("list-join", "list-join LIST wake FUTEX [mark MARK]"),
+    ("list-serve", "list-serve LIST"),
+    ("lock", "lock MUTEX"),
+    ("mark", "mark MARK [COUNT]"),
+    ("mark-start", "mark-start MARK"),
+    ("mark-stop", "mark-stop MARK"),
+    ("nice", "nice VALUE"),
+    ("read", "read PIPE BYTES"),
+    ("run", "run DURATION | run forever"),
+    ("sched", "sched CLASS [nice N] [priority N] [slice DURATION]"),
+    ("sem-post", "sem-post SEMAPHORE"),
+    ("sem-wait", "sem-wait SEMAPHORE"),
+    ("sig-wait", "sig-wait [TIMEOUT [else LABEL]]"),
+    ("signal", "signal parent | signal task TASK"),
+    ("sleep", "sleep DURATION"),
+    ("spin", "spin DURATION"),
+    ("timer", "timer [NAME] PERIOD [absolute]"),
+    ("unlock", "unlock MUTEX"),
+    ("wait-child", "wait-child"),
+    ("wait-children", "wait-children"),
+    ("write", "write PIPE BYTES"),
+    ("yield", "yield"),
 ];
+
+/// How an operation is written, as advice for a faulty one.
+pub(super) fn advice(text: &str) -> String {
+    let word = text.split_whitespace().next().unwrap_or_default();
+    match FORMS.iter().find(|(name, _)| *name == word) {
+        Some((_, form)) if form.contains("DURATION") || form.contains("PERIOD") => {
+            format!("{form}; a duration is a number with its unit, such as 250us, 4ms or 1s")
+        }
+        Some((_, form)) => (*form).to_string(),
+        None => "docs/workload-format.md lists the operations".to_string(),
+    }
+}
 
 /// Translates one operation.
 pub(super) fn translate(
@@ -212,28 +224,25 @@ impl<'w> Args<'w> {
             "mark" | "mark-start" | "mark-stop" | "deadline" => self.measure()?,
             "counter" | "jump" | "dec-jump" | "jump-random" => return self.control(),
             other => {
-                let near = did_you_mean(other, WORDS.into_iter());
+                let near = did_you_mean(other, FORMS.iter().map(|(word, _)| *word));
                 return self.head.fail(format!("there is no operation `{other}`{near}"));
             }
         };
         Ok(Line::Op(op))
     }
 
-    /// Exactly `N` arguments; `form` shows them.
-    fn exactly<const N: usize>(&self, form: &str) -> Result<&'w [Word; N], WordFault> {
-        match self.args.try_into() {
-            Ok(args) => Ok(args),
-            Err(_) => self.malformed(form),
-        }
+    /// Exactly `N` arguments.
+    fn exactly<const N: usize>(&self) -> Result<&'w [Word; N], WordFault> {
+        self.args.try_into().or_else(|_| self.malformed())
     }
 
-    fn malformed<T>(&self, form: &str) -> Result<T, WordFault> {
-        self.head.fail(format!("write `{form}`"))
+    fn malformed<T>(&self) -> Result<T, WordFault> {
+        self.head.fail(format!("the arguments of `{}` are not right", self.head.text))
     }
 
     fn timed(&mut self) -> Result<Op, WordFault> {
         let head = self.head.text.as_str();
-        let [length] = self.exactly(&format!("{head} DURATION"))?;
+        let [length] = self.exactly()?;
         if head == "run" && length.is("forever") {
             return Ok(Op::RunForever);
         }
@@ -255,7 +264,7 @@ impl<'w> Args<'w> {
         let (name, period) = match args {
             [period] => (None, period),
             [name, period] => (Some(name), period),
-            _ => return self.malformed("timer [NAME] PERIOD [absolute]"),
+            _ => return self.malformed(),
         };
         let period = span(period, self.env)?;
         let timer = self.symbols.timer(name, self.workload)?;
@@ -264,7 +273,7 @@ impl<'w> Args<'w> {
 
     fn transfer(&mut self) -> Result<Op, WordFault> {
         let head = self.head.text.as_str();
-        let [pipe, bytes] = self.exactly(&format!("{head} PIPE BYTES"))?;
+        let [pipe, bytes] = self.exactly()?;
         let pipe = ObjectId(self.symbols.find(Kind::Pipe, pipe)?);
         let bytes = number(bytes, self.env)?;
         Ok(if head == "read" { Op::Read { pipe, bytes } } else { Op::Write { pipe, bytes } })
@@ -273,7 +282,7 @@ impl<'w> Args<'w> {
     fn synchronise(&mut self) -> Result<Op, WordFault> {
         let head = self.head.text.as_str();
         let object = |kind: Kind| -> Result<ObjectId, WordFault> {
-            let [name] = self.exactly(&format!("{head} {}", kind.name().to_uppercase()))?;
+            let [name] = self.exactly()?;
             self.symbols.find(kind, name).map(ObjectId)
         };
         Ok(match head {
@@ -288,7 +297,7 @@ impl<'w> Args<'w> {
             "futex-wait" => Op::FutexWait(object(Kind::Futex)?),
             "list-serve" => Op::ListServe(object(Kind::List)?),
             "cond-wait" => {
-                let [condition, mutex] = self.exactly("cond-wait CONDITION MUTEX")?;
+                let [condition, mutex] = self.exactly()?;
                 Op::CondWait {
                     condition: ObjectId(self.symbols.find(Kind::Condition, condition)?),
                     mutex: ObjectId(self.symbols.find(Kind::Mutex, mutex)?),
@@ -304,7 +313,7 @@ impl<'w> Args<'w> {
             [futex] => (futex, 1),
             [futex, all] if all.is("all") => (futex, u32::MAX),
             [futex, n] => (futex, number32(n, self.env)?),
-            _ => return self.malformed("futex-wake FUTEX [COUNT | all]"),
+            _ => return self.malformed(),
         };
         Ok(Op::FutexWake { futex: ObjectId(self.symbols.find(Kind::Futex, futex)?), n })
     }
@@ -315,7 +324,7 @@ impl<'w> Args<'w> {
             [list, key, wake, key2, mark] if key.is("wake") && key2.is("mark") => {
                 (list, wake, Some(mark))
             }
-            _ => return self.malformed("list-join LIST wake FUTEX [mark MARK]"),
+            _ => return self.malformed(),
         };
         Ok(Op::ListJoin {
             list: ObjectId(self.symbols.find(Kind::List, list)?),
@@ -332,20 +341,20 @@ impl<'w> Args<'w> {
                 let template = TemplateId(self.symbols.find(Kind::Task, task)?);
                 Op::Signal(SignalTarget::Template(template))
             }
-            ("signal", _) => return self.malformed("signal parent` or `signal task TASK"),
+            ("signal", _) => return self.malformed(),
             ("kill", [task]) => Op::Kill(TemplateId(self.symbols.find(Kind::Task, task)?)),
-            ("kill", _) => return self.malformed("kill TASK"),
+            ("kill", _) => return self.malformed(),
             ("sig-wait", _) => return self.sig_wait(),
             ("fork", [task, rest @ ..]) => {
                 let thread = match rest {
                     [] => false,
                     [key] if key.is("thread") => true,
-                    _ => return self.malformed("fork TASK [thread]"),
+                    _ => return self.malformed(),
                 };
                 let template = TemplateId(self.symbols.find(Kind::Task, task)?);
                 Op::Fork { template, thread }
             }
-            ("fork", []) => return self.malformed("fork TASK [thread]"),
+            ("fork", []) => return self.malformed(),
             (_, [extra, ..]) => return extra.fail(format!("`{head}` has no arguments")),
             ("wait-children", []) => Op::WaitChildren,
             ("wait-child", []) => Op::WaitChild,
@@ -362,7 +371,7 @@ impl<'w> Args<'w> {
             [timeout] => (Some(timeout), None),
             [timeout, key, label] if key.is("else") => (Some(timeout), Some(label)),
             [key, label] if key.is("else") => (None, Some(label)),
-            _ => return self.malformed("sig-wait [TIMEOUT [else LABEL]]"),
+            _ => return self.malformed(),
         };
         let timeout = timeout.map(|word| span(word, self.env)).transpose()?;
         Ok(match label {
@@ -375,19 +384,18 @@ impl<'w> Args<'w> {
         match self.head.text.as_str() {
             "sched" => self.sched().map(Op::SetSched),
             "nice" => {
-                let [nice] = self.exactly("nice VALUE")?;
+                let [nice] = self.exactly()?;
                 parse_nice(nice).map(Op::SetNice)
             }
             _ => {
-                let [cpus] = self.exactly("affinity CPULIST")?;
+                let [cpus] = self.exactly()?;
                 cpu_list(&cpus.text).map(Op::SetAffinity).map_err(|why| (cpus.at, why))
             }
         }
     }
 
     fn sched(&self) -> Result<SchedSpec, WordFault> {
-        let form = "sched CLASS [nice N] [priority N] [slice DURATION]";
-        let [class, rest @ ..] = self.args else { return self.malformed(form) };
+        let [class, rest @ ..] = self.args else { return self.malformed() };
         let mut spec = SchedSpec {
             class: class_of(&class.text).map_err(|why| (class.at, why))?,
             ..SchedSpec::default()
@@ -403,12 +411,12 @@ impl<'w> Args<'w> {
                         .or_else(|_| value.fail("a priority is at most 99"))?;
                 }
                 "slice" => spec.slice = Nanos::from_ns(const_span(value, self.env)?),
-                _ => return key.fail(format!("write `{form}`")),
+                _ => return self.malformed(),
             }
         }
         let name = spec.class.name();
         match (pairs.remainder(), spec.class.is_rt(), spec.rt_priority) {
-            ([_, ..], _, _) => self.malformed(form),
+            ([_, ..], _, _) => self.malformed(),
             ([], true, 0) => class.fail(format!("class {name} needs `priority N`, 1 to 99")),
             ([], false, 1..) => class.fail(format!("class {name} has no priority")),
             ([], _, _) => Ok(spec),
@@ -428,9 +436,9 @@ impl<'w> Args<'w> {
             ("deadline", [within]) => {
                 Op::Deadline { within: Nanos::from_ns(const_span(within, self.env)?) }
             }
-            ("deadline", _) => return self.malformed("deadline DURATION"),
-            ("mark", _) => return self.malformed("mark MARK [COUNT]"),
-            _ => return self.malformed(&format!("{head} MARK")),
+            ("deadline", _) => return self.malformed(),
+            ("mark", _) => return self.malformed(),
+            _ => return self.malformed(),
         })
     }
 
@@ -440,20 +448,20 @@ impl<'w> Args<'w> {
                 let value = count(value, self.env)?;
                 Line::Op(Op::SetCounter { counter: number32(counter, self.env)?, value })
             }
-            ("counter", _) => return self.malformed("counter NUMBER = VALUE"),
+            ("counter", _) => return self.malformed(),
             ("jump", [label]) => Line::Jump(Op::Jump { target: 0 }, label.clone()),
-            ("jump", _) => return self.malformed("jump LABEL"),
+            ("jump", _) => return self.malformed(),
             ("dec-jump", [counter, label]) => {
                 let counter = number32(counter, self.env)?;
                 Line::Jump(Op::DecJump { counter, target: 0 }, label.clone())
             }
-            ("dec-jump", _) => return self.malformed("dec-jump COUNTER LABEL"),
+            ("dec-jump", _) => return self.malformed(),
             (_, [chance, label]) => {
                 let (numerator, denominator) =
                     probability(&chance.text).map_err(|why| (chance.at, why))?;
                 Line::Jump(Op::JumpRandom { numerator, denominator, target: 0 }, label.clone())
             }
-            _ => return self.malformed("jump-random NUMERATOR/DENOMINATOR LABEL"),
+            _ => return self.malformed(),
         })
     }
 }

