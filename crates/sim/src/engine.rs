@@ -258,9 +258,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 self.start_task(cpu, task, on.map(CpuId));
                 self.irq_exit_unless_joined(cpu, Source::Timer);
             }
-            Event::PolicyTimer { timer, request } => {
+            Event::PolicyTimer { timer, request, cpu } => {
                 if self.policy_timers[timer as usize] == request {
-                    let cpu = CpuId(0);
                     self.core.timer(self.now, cpu, timer);
                     self.flush(cpu);
                     self.irq_exit(cpu, Overhead::Interrupt);
@@ -325,8 +324,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             self.policy_timers[slot] = self.policy_timers[slot].wrapping_add(1);
             if request.at != Time::MAX {
-                let event =
-                    Event::PolicyTimer { timer: request.timer, request: self.policy_timers[slot] };
+                let event = Event::PolicyTimer {
+                    timer: request.timer,
+                    request: self.policy_timers[slot],
+                    cpu: request.cpu,
+                };
                 self.queue.push(request.at.max(self.now), Rank::Timer, request.timer, event);
             }
         }

@@ -37,6 +37,8 @@ pub enum Event {
         timer: u32,
         /// Which request.
         request: u32,
+        /// The CPU whose clock delivers it.
+        cpu: CpuId,
     },
     /// A device has served a task; never stale.
     Device {
