@@ -165,3 +165,90 @@ impl Cpus {
         entry.goodness(self.asker(cpu, pcp)) - self.curr_goodness[cpu.index()]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use schedlab_policy_api::Mm;
+
+    /// A machine and a task, as the property tests draw them.
+    #[derive(Clone, Debug)]
+    struct Scene {
+        /// Goodness of the current task (none = idle), address space, stamp.
+        cpus: Vec<(Option<i32>, u32, u64)>,
+        allowed: Vec<bool>,
+        entry: Entry,
+        threshold: i32,
+    }
+
+    fn scene() -> impl Strategy<Value = Scene> {
+        let curr = prop_oneof![20 => (-1..80).prop_map(Some), 1 => Just(None)];
+        let cpu = (curr, 0u32..3, 0u64..6);
+        let entry = (2..80, 0u32..60, prop_oneof![0u32..3, Just(Entry::ANY_MM)]);
+        (1usize..60).prop_flat_map(move |n| {
+            let cpus = prop::collection::vec(cpu.clone(), n);
+            let allowed = prop::collection::vec(prop::bool::weighted(0.9), n);
+            (cpus, allowed, entry.clone(), 0..3).prop_map(
+                |(cpus, allowed, (weight, home, mm), threshold)| Scene {
+                    entry: Entry { weight, processor: home % cpus.len() as u32, mm },
+                    cpus,
+                    allowed,
+                    threshold,
+                },
+            )
+        })
+    }
+
+    /// The search of spec §4.4 word by word.
+    fn literal(scene: &Scene) -> Target {
+        let Scene { cpus, allowed, entry, threshold } = scene;
+        let home = entry.processor as usize;
+        if allowed[home] && cpus[home].0.is_none() {
+            return Target::Idle(CpuId::from_index(home));
+        }
+        let (mut oldest, mut best, mut target) = (u64::MAX, *threshold, Target::None);
+        for (c, (curr, mm, stamp)) in cpus.iter().enumerate().filter(|(c, _)| allowed[*c]) {
+            let Some(curr) = curr else {
+                if *stamp < oldest {
+                    (oldest, target) = (*stamp, Target::Idle(CpuId::from_index(c)));
+                }
+                continue;
+            };
+            let same_mm = entry.mm == *mm || entry.mm == Entry::ANY_MM;
+            let bonus = if c == home { 15 } else { 0 } + i32::from(same_mm);
+            let delta = entry.weight + bonus - curr;
+            if oldest == u64::MAX && delta > best {
+                (best, target) = (delta, Target::Preempt(CpuId::from_index(c)));
+            }
+        }
+        target
+    }
+
+    proptest! {
+        #[test]
+        fn find_target_behaves_like_the_literal_search(scene in scene()) {
+            let mut cpus = Cpus::new(scene.cpus.len(), 15);
+            for (i, (curr, mm, stamp)) in scene.cpus.iter().enumerate() {
+                let (cpu, stamp) = (CpuId::from_index(i), Time::from_ns(*stamp));
+                cpus.load_mm(cpu, ActiveMm::of(Mm(*mm)));
+                match curr {
+                    Some(goodness) => {
+                        cpus.leave_idle(cpu, stamp);
+                        cpus.set_curr_entry(cpu, Entry::fixed(*goodness), 15);
+                    }
+                    None => cpus.enter_idle(cpu, stamp),
+                }
+            }
+            let allowed: CpuSet = (0..scene.cpus.len())
+                .filter(|i| scene.allowed[*i])
+                .map(CpuId::from_index)
+                .collect();
+            let found = match cpus.find_idle(CpuId(scene.entry.processor), &allowed) {
+                Some(cpu) => Target::Idle(cpu),
+                None => cpus.find_worst(scene.entry, &allowed, scene.threshold, 15),
+            };
+            prop_assert_eq!(found, literal(&scene));
+        }
+    }
+}

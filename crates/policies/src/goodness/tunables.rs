@@ -11,15 +11,18 @@ schedlab_policy_api::tunables! {
     pub struct GoodnessTunables {
         /// Preemption threshold on one CPU: a woken task preempts if its goodness exceeds the
         /// current task's by more than this.
-        t_up: int = 1 => 0..=100, "2.4.5 sched.c reschedule_idle, UP branch; 0 from 2.4.3-ac12 and 2.4.10";
+        t_up: int = 1 => 0..=100, "2.4.5 sched.c reschedule_idle, UP branch; \
+             0 from 2.4.3-ac12 and 2.4.10";
         /// Preemption threshold on two or more CPUs.
-        t_smp: int = 1 => 0..=100, "2.4.5 sched.c reschedule_idle, SMP branch; 0 from 2.4.4-ac5 and 2.4.10";
+        t_smp: int = 1 => 0..=100, "2.4.5 sched.c reschedule_idle, SMP branch; \
+             0 from 2.4.4-ac5 and 2.4.10";
         /// Factor of rt_priority in the goodness of FIFO and RR tasks.
         rt_scale: int = 1 => 1..=10, "2.4.5 sched.c goodness: 1; N. Gamble, 4 Jun 2001: 2";
         /// Subtracted from the difference of goodness when the woken task is no FIFO or RR task.
         other_margin: int = 0 => 0..=100, "spec linux-2.4-goodness §5.1, a modelling knob";
         /// Bonus for the CPU a task last ran on, with two or more CPUs (PROC_CHANGE_PENALTY).
-        pcp: int = 15 => 0..=100, "2.4.5 asm-i386/smp.h: 15; alpha, ia64, mips64, ppc, s390, sparc64: 20";
+        pcp: int = 15 => 0..=100, "2.4.5 asm-i386/smp.h, asm-sparc/smp.h: 15; \
+             alpha, ia64, mips64, ppc, s390, s390x, sparc64: 20";
         /// How a fork divides the parent's ticks.
         fork_split: choice["half", "all_to_child"] = 0, "2.4.5 fork.c do_fork; all_to_child: 2.4.4";
         /// The current task keeps its CPU against others of equal goodness.
@@ -32,9 +35,11 @@ schedlab_policy_api::tunables! {
         /// The current task loses its head start on a CPU it may no longer use.
         still_allowed: flag = false, "2.4.7 sched.c schedule";
         /// The tick makes a FIFO task without ticks give way to schedule.
-        fifo_tick_resched: flag = true, "2.4.5 timer.c update_process_times; off: I. Molnar and B. Davda, Jun 2002";
+        fifo_tick_resched: flag = true, "2.4.5 timer.c update_process_times; \
+             off: I. Molnar and B. Davda, Jun 2002";
         /// Where a woken task joins the list.
-        add_at: choice["head", "tail", "tail_if_rt"] = 0, "2.4.5 sched.c add_to_runqueue; tail: B. Davda, Jun 2002; tail_if_rt: I. Molnar, 23 Jun 2002";
+        add_at: choice["head", "tail", "tail_if_rt"] = 0, "2.4.5 sched.c \
+             add_to_runqueue; tail: B. Davda, Jun 2002; tail_if_rt: I. Molnar, 23 Jun 2002";
         /// A change of class moves a runnable task to the head of the list.
         class_moves_first: flag = true, "2.4.5 sched.c setscheduler; off in a 2.4.27-based tree";
         /// Idle CPUs poll need_resched, so that nobody has to interrupt them.

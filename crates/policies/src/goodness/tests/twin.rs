@@ -147,21 +147,61 @@ impl Pair {
     }
 
     fn apply(&mut self, op: &Op) {
-        let alive = |state| !matches!(state, TaskState::Zombie | TaskState::Dead);
-        let now = self.now;
+        match *op {
+            Op::Start { .. } | Op::Fork { .. } => self.give_birth(op),
+            Op::WakeNew { here, task } => {
+                let here = self.cpu(here);
+                if let Some(task) = self.task(task, |state| state == TaskState::New) {
+                    self.core.wake_up_new(self.now, here, task, None);
+                    self.reference.wake(here.index(), task.index(), false);
+                }
+            }
+            Op::Wake { here, task, sync } => {
+                let here = self.cpu(here);
+                if let Some(task) = self.task(task, TaskState::is_asleep) {
+                    self.core.wake(self.now, here, task, self.core.curr(here), sync);
+                    self.reference.wake(here.index(), task.index(), sync);
+                }
+            }
+            Op::Reap { here } => {
+                let here = self.cpu(here);
+                if let Some(task) = self.task(0, |state| state == TaskState::Zombie)
+                    && !self.reference.tasks[task.index()].has_cpu
+                {
+                    self.core.reap(self.now, here, task);
+                    self.reference.reap(task.index());
+                }
+            }
+            Op::SetNice { .. } | Op::SetClass { .. } | Op::SetAffinity { .. } => self.change(op),
+            Op::Schedule { cpu }
+            | Op::Finish { cpu }
+            | Op::Block { cpu, .. }
+            | Op::Exit { cpu }
+            | Op::Tick { cpu, .. }
+            | Op::Yield { cpu }
+            | Op::Exec { cpu, .. } => self.run(op, self.cpu(cpu)),
+        }
+    }
+
+    fn give_birth(&mut self, op: &Op) {
+        if self.reference.tasks.len() >= 40 {
+            return;
+        }
         match *op {
             Op::Start { nice, class, mm, mask, cpu } => {
                 let (class, rt_priority) = class_of(class);
                 let (bits, affinity) = self.mask(mask);
-                let mm = (mm % 4 != 3).then_some(Mm(u32::from(mm % 4)));
-                let nice = Nice::clamped(nice);
-                let (tgid, cpu) = (Tgid(0), self.cpu(cpu));
-                let slice_request_ns = 0;
-                let new =
-                    NewTask { class, nice, rt_priority, affinity, cpu, tgid, mm, slice_request_ns };
-                if self.reference.tasks.len() < 30 {
-                    self.fork(None, cpu, &new, bits);
-                }
+                let new = NewTask {
+                    class,
+                    nice: Nice::clamped(nice),
+                    rt_priority,
+                    affinity,
+                    cpu: self.cpu(cpu),
+                    tgid: Tgid(0),
+                    mm: (mm % 4 != 3).then_some(Mm(u32::from(mm % 4))),
+                    slice_request_ns: 0,
+                };
+                self.fork(None, new.cpu, &new, bits);
             }
             Op::Fork { cpu, same_mm } => {
                 let cpu = self.cpu(cpu);
@@ -178,113 +218,82 @@ impl Pair {
                     slice_request_ns: 0,
                 };
                 let mask = self.reference.tasks[parent.index()].cpus_allowed;
-                if self.reference.tasks.len() < 30 {
-                    self.fork(Some(parent), cpu, &new, mask);
-                }
+                self.fork(Some(parent), cpu, &new, mask);
             }
-            Op::WakeNew { here, task } => {
-                let here = self.cpu(here);
-                if let Some(task) = self.task(task, |state| state == TaskState::New) {
-                    self.core.wake_up_new(now, here, task, None);
-                    self.reference.wake(here.index(), task.index(), false);
-                }
+            _ => unreachable!("no birth: {op:?}"),
+        }
+    }
+
+    /// An input of one CPU; most need a current task and no switch under way.
+    fn run(&mut self, op: &Op, cpu: CpuId) {
+        let now = self.now;
+        let switching = self.reference.is_switching(cpu.index());
+        match *op {
+            Op::Schedule { .. } if !switching => {
+                let switch = self.core.schedule(now, cpu);
+                let real = self.reference.schedule(cpu.index(), now.as_ns());
+                assert_eq!(switch.is_real(), real);
             }
-            Op::Wake { here, task, sync } => {
-                let here = self.cpu(here);
-                if let Some(task) = self.task(task, TaskState::is_asleep) {
-                    self.core.wake(now, here, task, self.core.curr(here), sync);
-                    self.reference.wake(here.index(), task.index(), sync);
-                }
+            Op::Finish { .. } if switching => {
+                self.core.finish_switch(now, cpu);
+                self.reference.schedule_tail(cpu.index());
             }
-            Op::Schedule { cpu } => {
-                let cpu = self.cpu(cpu);
-                if !self.reference.is_switching(cpu.index()) {
-                    let switch = self.core.schedule(now, cpu);
-                    let real = self.reference.schedule(cpu.index(), now.as_ns());
-                    assert_eq!(switch.is_real(), real);
-                }
-            }
-            Op::Finish { cpu } => {
-                let cpu = self.cpu(cpu);
-                if self.reference.is_switching(cpu.index()) {
-                    self.core.finish_switch(now, cpu);
-                    self.reference.schedule_tail(cpu.index());
-                }
-            }
-            Op::Block { cpu, deep } => {
-                let cpu = self.cpu(cpu);
-                if self.settled_curr(cpu).is_some() {
-                    let state = if deep { TaskState::Uninterruptible } else { TaskState::Sleeping };
-                    self.leave(cpu, state);
-                }
-            }
-            Op::Exit { cpu } => {
-                let cpu = self.cpu(cpu);
-                if self.settled_curr(cpu).is_some() {
-                    self.leave(cpu, TaskState::Zombie);
-                }
-            }
-            Op::Reap { here } => {
-                let here = self.cpu(here);
-                if let Some(task) = self.task(0, |state| state == TaskState::Zombie)
-                    && !self.reference.tasks[task.index()].has_cpu
-                {
-                    self.core.reap(now, here, task);
-                    self.reference.reap(task.index());
-                }
-            }
-            Op::Tick { cpu, n } => {
-                let cpu = self.cpu(cpu);
+            Op::Tick { n, .. } => {
                 for _ in 0..n {
                     self.core.tick(now, cpu);
                     self.reference.tick(cpu.index());
                 }
             }
-            Op::Yield { cpu } => {
-                let cpu = self.cpu(cpu);
-                if self.settled_curr(cpu).is_some() {
-                    self.core.yield_task(now, cpu);
-                    self.reference.sched_yield(cpu.index());
-                }
+            _ if self.settled_curr(cpu).is_none() => {}
+            Op::Block { deep: true, .. } => self.leave(cpu, TaskState::Uninterruptible),
+            Op::Block { deep: false, .. } => self.leave(cpu, TaskState::Sleeping),
+            Op::Exit { .. } => self.leave(cpu, TaskState::Zombie),
+            Op::Yield { .. } => {
+                self.core.yield_task(now, cpu);
+                self.reference.sched_yield(cpu.index());
             }
-            Op::SetNice { here, task, nice } => {
-                let here = self.cpu(here);
-                if let Some(task) = self.task(task, alive) {
-                    self.core.set_nice(now, here, task, Nice::clamped(nice));
-                    self.reference.tasks[task.index()].nice = nice;
-                }
+            Op::Exec { mm, .. } => {
+                let mm = u32::from(mm % 8);
+                self.core.exec(now, cpu, Mm(mm));
+                self.reference.exec(cpu.index(), mm);
             }
-            Op::SetClass { here, task, class } => {
-                let here = self.cpu(here);
-                if let Some(task) = self.task(task, alive) {
-                    let (class, priority) = class_of(class);
-                    self.core.set_class(now, here, task, class, priority);
-                    let priority = i32::from(priority);
-                    self.reference.set_class(here.index(), task.index(), class, priority);
-                }
+            _ => {}
+        }
+    }
+
+    fn change(&mut self, op: &Op) {
+        let (Op::SetNice { here, task, .. }
+        | Op::SetClass { here, task, .. }
+        | Op::SetAffinity { here, task, .. }) = *op
+        else {
+            unreachable!("no change: {op:?}")
+        };
+        let (now, here) = (self.now, self.cpu(here));
+        let alive = |state| !matches!(state, TaskState::Zombie | TaskState::Dead);
+        let Some(task) = self.task(task, alive) else { return };
+        match *op {
+            Op::SetNice { nice, .. } => {
+                self.core.set_nice(now, here, task, Nice::clamped(nice));
+                self.reference.tasks[task.index()].nice = nice;
             }
-            Op::SetAffinity { here, task, mask } => {
-                let here = self.cpu(here);
+            Op::SetClass { class, .. } => {
+                let (class, priority) = class_of(class);
+                self.core.set_class(now, here, task, class, priority);
+                let priority = i32::from(priority);
+                self.reference.set_class(here.index(), task.index(), class, priority);
+            }
+            Op::SetAffinity { mask, .. } => {
                 let (bits, affinity) = self.mask(mask);
-                if let Some(task) = self.task(task, alive) {
-                    self.core.set_affinity(now, here, task, &affinity);
-                    let facts = &mut self.reference.tasks[task.index()];
-                    facts.cpus_allowed = bits;
-                    // The core's own addition: 2.4.5 has no such call.
-                    let cpu = facts.processor;
-                    if facts.state == TaskState::Running && bits >> cpu & 1 == 0 {
-                        self.reference.set_need_resched(cpu);
-                    }
+                self.core.set_affinity(now, here, task, &affinity);
+                let facts = &mut self.reference.tasks[task.index()];
+                facts.cpus_allowed = bits;
+                // The core's own addition: 2.4.5 has no such call.
+                let cpu = facts.processor;
+                if facts.state == TaskState::Running && bits >> cpu & 1 == 0 {
+                    self.reference.set_need_resched(cpu);
                 }
             }
-            Op::Exec { cpu, mm } => {
-                let cpu = self.cpu(cpu);
-                if self.settled_curr(cpu).is_some() {
-                    let mm = u32::from(mm % 8);
-                    self.core.exec(now, cpu, Mm(mm));
-                    self.reference.exec(cpu.index(), mm);
-                }
-            }
+            _ => {}
         }
     }
 
