@@ -60,7 +60,11 @@ impl PolicyDef for Eevdf {
         variants: VARIANTS,
         tunables: EevdfTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: None,
+        work_conserving: Some(
+            "an idle CPU pulls waiting tasks only when it balances: when newly idle if it idles for \
+             longer on average than the search takes, else at intervals of some ticks; tasks that \
+             ran a moment ago stay where they are, and so does one that wakes up delayed",
+        ),
     };
 
     fn build(tunables: &EevdfTunables, build: Build<'_>) -> Self {

@@ -4,5 +4,8 @@
 mod behaviour;
 mod harness;
 mod random;
+mod realtime;
+mod smp;
+mod starve;
 mod traces;
 pub(crate) mod vectors;
