@@ -60,8 +60,8 @@ pub(super) struct Best {
 impl RunList {
     /// An empty list with room for `n_tasks`.
     pub(super) fn new(n_tasks: usize) -> Self {
-        // A third of the places may be holes, see `settle_holes`.
-        let room = 2 * BLOCK + n_tasks + n_tasks / 2;
+        // What `settle_holes` and `add_last` allow: n + n/2 + n/4 places and a few blocks.
+        let room = 6 * BLOCK + 2 * n_tasks;
         let mut list = Self {
             rows: Vec::with_capacity(room),
             weight: Vec::with_capacity(room),
@@ -238,7 +238,7 @@ impl RunList {
     }
 
     /// Drops holes at both ends, and packs the list once holes are a third of what a scan reads or
-    /// free places outnumber the tasks.
+    /// there are more free places than `add_last` would make.
     fn settle_holes(&mut self) {
         let mut len = self.rows.len();
         while len > self.first && self.rows[len - 1].task == NONE {
@@ -249,7 +249,7 @@ impl RunList {
             self.first += 1;
         }
         let holes = len - self.first - self.n;
-        if holes > self.n / 2 + BLOCK || self.first > self.n + 4 * BLOCK {
+        if holes > self.n / 2 + BLOCK || self.first > self.n / 4 + 4 * BLOCK {
             self.repack(BLOCK);
         }
     }
@@ -420,7 +420,8 @@ mod tests {
             n_tasks in prop_oneof![Just(5u32), Just(40), Just(200)],
             seed_ops in prop::collection::vec(op(200), 0..600),
         ) {
-            let mut list = RunList::new(8);
+            let mut list = RunList::new(n_tasks as usize);
+            let capacity = list.rows.capacity();
             let mut twin = Twin::default();
             for mut op in seed_ops {
                 match &mut op {
@@ -432,6 +433,7 @@ mod tests {
                 prop_assert_eq!(list.check(), Ok(()));
             }
             prop_assert_eq!(list.iter().collect::<Vec<_>>(), twin.0);
+            prop_assert_eq!(list.rows.capacity(), capacity, "room for all was made at the start");
         }
     }
 
