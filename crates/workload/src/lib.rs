@@ -16,6 +16,7 @@ mod load;
 mod machine;
 mod nearest;
 mod origins;
+pub mod replay;
 mod rtapp;
 mod toml;
 mod validate;
