@@ -53,6 +53,8 @@ pub(crate) enum Command {
     Policies(NameArgs),
     /// List the built-in workloads, or show origin and parameters of one
     Workloads(NameArgs),
+    /// Turn a recorded trace into a workload
+    Import(ImportArgs),
 }
 
 /// Arguments of commands that list or show.
@@ -115,6 +117,28 @@ pub(crate) struct RunArgs {
     /// Runs at the same time; 0 = one for each CPU of this host
     #[arg(long, short, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ImportArgs {
+    /// Text of `perf script`, of tracefs or of `trace-cmd report`, or an .slt file; `-` reads
+    /// standard input
+    pub(crate) file: String,
+    /// Where the workload goes; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: String,
+    /// Keeps only threads that had this name at some time, and all they forked
+    #[arg(long, value_name = "COMM")]
+    pub(crate) only: Option<String>,
+    /// Leaves out kernel threads
+    #[arg(long)]
+    pub(crate) no_kernel_threads: bool,
+    /// Leaves out the recording program (perf, trace-cmd)
+    #[arg(long)]
+    pub(crate) no_recorder: bool,
+    /// Takes no regular sleep for a timer while a thread was running where it ended
+    #[arg(long)]
+    pub(crate) no_detect_timers: bool,
 }
 
 /// Value of `--machine`.

@@ -38,6 +38,7 @@ fn real_main() -> Exit {
         Command::Run(args) => commands::run::run(args, cli.common),
         Command::Policies(args) => commands::policies::policies(args),
         Command::Workloads(args) => commands::workloads::workloads(args),
+        Command::Import(args) => commands::import::import(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

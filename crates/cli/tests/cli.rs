@@ -234,6 +234,56 @@ fn run_traces_are_written_in_both_forms() {
 }
 
 #[test]
+fn import_of_own_traces_runs_again() {
+    for name in ["import.txt", "import.slt"] {
+        let record = ["run", "audio-vs-compile", "-p", "eevdf", "--duration", "200ms", "-q"];
+        assert_eq!(code(&run(&[&record[..], &["--trace", name]].concat())), 0);
+        let workload = format!("{name}.toml");
+        let output = run(&["import", name, "-o", &workload]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(code(&output), 0, "{err}");
+        assert!(output.stdout.is_empty() && err.contains("CPU time"), "{err}");
+        let output = run(&["run", &workload, "-p", "goodness", "-p", "eevdf"]);
+        assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stdout).contains("audio"));
+    }
+}
+
+#[test]
+fn import_of_trace_cut_in_the_middle_is_refused_with_its_place() {
+    let record = ["run", "hogs", "-p", "rr", "--duration", "1s", "-q", "--trace", "whole.txt"];
+    assert_eq!(code(&run(&record)), 0);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("whole.txt");
+    let whole = std::fs::read(path).expect("written");
+    let cut = whole.iter().rposition(|b| *b == b'=').expect("a field");
+    file("cut.txt", &whole[..cut]);
+    let _ = std::fs::remove_file(Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut.toml"));
+    let output = run(&["import", "cut.txt", "-o", "cut.toml"]);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(code(&output), 3, "{err}");
+    let line = whole[..cut].iter().filter(|b| **b == b'\n').count() + 1;
+    assert!(err.starts_with(&format!("error: cut.txt:{line}:")), "{err}");
+    assert!(!Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut.toml").exists());
+}
+
+#[test]
+fn import_of_garbage_is_refused() {
+    for (name, content) in [
+        ("garbage.txt", vec![b'z'; 50 << 20]),
+        ("nothing.txt", Vec::new()),
+        ("bytes.txt", vec![0xff; 4096]),
+        ("data.txt", b"PERFILE2 and more".to_vec()),
+    ] {
+        file(name, &content);
+        let output = run(&["import", name, "-o", "-"]);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(code(&output), 3, "{err}");
+        assert!(err.starts_with(&format!("error: {name}:")) && err.len() < 2000, "{err}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
 fn run_with_checks_passes() {
     let output = run(&["run", "hogs", "-p", "rr", "--duration", "1s", "--check"]);
     assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The commands, one file each.
 
+pub(crate) mod import;
 pub(crate) mod policies;
 pub(crate) mod run;
 mod trace_file;

@@ -66,7 +66,7 @@ fn show(info: &PolicyInfo, width: usize) -> String {
     text += &format!("\nHZ {}; {phase}; {timers}\n", info.time.hz.get());
     match info.work_conserving {
         Some("") => text += "Work-conserving\n",
-        Some(exceptions) => indented(&mut text, "Work-conserving: ", exceptions, width),
+        Some(exceptions) => indented(&mut text, "Work-conserving, except that ", exceptions, width),
         None => text += "Not work-conserving\n",
     }
     if info.variants.iter().any(|variant| !variant.name.is_empty()) {

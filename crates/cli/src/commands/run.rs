@@ -31,7 +31,6 @@ use crate::{interrupt, terminal};
 /// Whatever keeps the runs from taking place or the report from being written.
 pub(crate) fn run(args: &RunArgs, common: Common) -> Result<Exit, Failure> {
     let stop = interrupt::flag()?;
-    let destination = Destination::of(args.output.as_deref())?;
     let output = output_by_name(&args.format)
         .ok_or_else(|| Failure::new(Exit::Usage, format!("no form `{}`", args.format)))?;
     let options = LoadOptions { rtapp: RtAppOptions { strict: args.rtapp_strict } };
@@ -44,14 +43,14 @@ pub(crate) fn run(args: &RunArgs, common: Common) -> Result<Exit, Failure> {
     let mut warnings: Vec<String> =
         loaded.warnings.iter().map(|fault| place(&loaded.file, fault)).collect();
     let jobs = jobs(args, &loaded, &topo, &cost);
+    let destination = Destination::of(args.output.as_deref())?;
     let begin = Instant::now();
     let outputs = simulate(args, &jobs, &stop, common, &loaded)?;
     let wall = begin.elapsed();
     let different =
         if args.twice { compare_again(args, &jobs, &stop, common, &outputs)? } else { None };
     let interrupted = outputs.len() < jobs.len() || outputs.iter().any(|o| !o.result.complete);
-    warnings.extend(outputs.iter().flat_map(labelled_warnings));
-    warnings.dedup();
+    warnings.extend(run_warnings(&outputs));
     if !common.quiet {
         warnings.iter().for_each(|warning| terminal::warning(warning));
     }
@@ -257,10 +256,25 @@ fn compare_again(
     }))
 }
 
-fn labelled_warnings(output: &RunOutput) -> Vec<String> {
-    let RunResult { seed, .. } = output.result;
-    let label = |warning: &String| format!("{} with seed {seed}: {warning}", output.result.spec());
-    output.warnings.iter().map(label).collect()
+/// The warnings of the runs, those of further seeds of a policy only counted.
+fn run_warnings(outputs: &[RunOutput]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let n_columns = outputs.iter().map(|output| output.result.column + 1).max().unwrap_or(0);
+    for column in 0..n_columns {
+        let of_column = outputs.iter().filter(|output| output.result.column == column);
+        let warned: Vec<&RunOutput> =
+            of_column.filter(|output| !output.warnings.is_empty()).collect();
+        let Some((first, others)) = warned.split_first() else { continue };
+        let RunResult { seed, .. } = first.result;
+        let others = match others.len() {
+            0 => String::new(),
+            n => format!(" (and with {n} other seeds)"),
+        };
+        let spec = first.result.spec();
+        let label = |warning: &String| format!("{spec} with seed {seed}{others}: {warning}");
+        warnings.extend(first.warnings.iter().map(label));
+    }
+    warnings
 }
 
 fn workload_info(loaded: &Loaded, warnings: Vec<String>) -> WorkloadInfo {

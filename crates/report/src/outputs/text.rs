@@ -204,7 +204,9 @@ fn colored(text: &str) -> String {
         if is_rule(line) {
             format!("{FAINT}{line}{PLAIN}")
         } else if lines.get(index + 1).is_some_and(is_rule)
-            || starts_block && lines.get(index + 1).is_some_and(|next| next.starts_with("  "))
+            || starts_block
+                && !line.starts_with(' ')
+                && lines.get(index + 1).is_some_and(|next| next.starts_with("  "))
             || index == 0
         {
             format!("{BOLD}{line}{PLAIN}")
