@@ -87,7 +87,7 @@ impl Observer for WorkConserving {
 impl HostObserver for WorkConserving {}
 
 proptest! {
-    #![proptest_config(config(48))]
+    #![proptest_config(config(256))]
 
     #[test]
     fn random_workload_keeps_the_invariants(
