@@ -180,6 +180,7 @@ mod tests {
         allowed: Vec<bool>,
         entry: Entry,
         threshold: i32,
+        pcp: i32,
     }
 
     fn scene() -> impl Strategy<Value = Scene> {
@@ -192,12 +193,13 @@ mod tests {
         (1usize..60).prop_flat_map(move |n| {
             let cpus = prop::collection::vec(cpu.clone(), n);
             let allowed = prop::collection::vec(prop::bool::weighted(0.9), n);
-            (cpus, allowed, entry.clone(), 0..3).prop_map(
-                |(cpus, allowed, (weight, home, mm), threshold)| Scene {
+            (cpus, allowed, entry.clone(), 0..3, 0usize..3).prop_map(
+                |(cpus, allowed, (weight, home, mm), threshold, pcp)| Scene {
                     entry: Entry { weight, processor: home % cpus.len() as u32, mm },
                     cpus,
                     allowed,
                     threshold,
+                    pcp: [0, 1, 15][pcp],
                 },
             )
         })
@@ -205,7 +207,7 @@ mod tests {
 
     /// The search of spec §4.4 word by word.
     fn literal(scene: &Scene) -> Target {
-        let Scene { cpus, allowed, entry, threshold } = scene;
+        let Scene { cpus, allowed, entry, threshold, pcp } = scene;
         let home = entry.processor as usize;
         if allowed[home] && cpus[home].0.is_none() {
             return Target::Idle(CpuId::from_index(home));
@@ -219,7 +221,7 @@ mod tests {
                 continue;
             };
             let same_mm = entry.mm == *mm || entry.mm == Entry::ANY_MM;
-            let bonus = if c == home { 15 } else { 0 } + i32::from(same_mm);
+            let bonus = if c == home { *pcp } else { 0 } + i32::from(same_mm);
             let delta = entry.weight + bonus - curr;
             if oldest == u64::MAX && delta > best {
                 (best, target) = (delta, Target::Preempt(CpuId::from_index(c)));
@@ -231,14 +233,14 @@ mod tests {
     proptest! {
         #[test]
         fn find_target_behaves_like_the_literal_search(scene in scene()) {
-            let mut cpus = Cpus::new(scene.cpus.len(), 15);
+            let mut cpus = Cpus::new(scene.cpus.len(), scene.pcp);
             for (i, (curr, mm, stamp)) in scene.cpus.iter().enumerate() {
                 let (cpu, stamp) = (CpuId::from_index(i), Time::from_ns(*stamp));
                 cpus.load_mm(cpu, ActiveMm::of(Mm(*mm)));
                 match curr {
                     Some(goodness) => {
                         cpus.leave_idle(cpu, stamp);
-                        cpus.set_curr_entry(cpu, Entry::fixed(*goodness), 15);
+                        cpus.set_curr_entry(cpu, Entry::fixed(*goodness), scene.pcp);
                     }
                     None => cpus.enter_idle(cpu, stamp),
                 }
@@ -249,7 +251,7 @@ mod tests {
                 .collect();
             let found = match cpus.find_idle(CpuId(scene.entry.processor), &allowed) {
                 Some(cpu) => Target::Idle(cpu),
-                None => cpus.find_worst(scene.entry, &allowed, scene.threshold, 15),
+                None => cpus.find_worst(scene.entry, &allowed, scene.threshold, scene.pcp),
             };
             prop_assert_eq!(found, literal(&scene));
         }
