@@ -7,10 +7,21 @@ use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_sim::HostObserver;
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
-use schedlab_workload::ir::{SchedSpec, TemplateId};
+use schedlab_workload::ir::{Op, SchedSpec, TemplateId};
 
-/// An observer that computes the figures of a workload, one row for each task of the start and one
-/// for all tasks forked from a template.
+/// Which templates some program forks.
+fn forked_templates(workload: &Workload) -> Vec<bool> {
+    let mut forked = vec![false; workload.tasks.len()];
+    for op in workload.programs.iter().flat_map(|program| &program.ops) {
+        if let Op::Fork { template, .. } = op {
+            forked[template.0 as usize] = true;
+        }
+    }
+    forked
+}
+
+/// An observer that computes the figures of a workload: one row for each task of the start, and one
+/// for all tasks that are forked from a template later.
 pub struct Metered {
     metrics: Metrics,
     /// First row and number of rows of each template.
@@ -23,15 +34,21 @@ impl Metered {
     pub fn new(workload: &Workload, n_cpus: usize, warmup: Nanos) -> Self {
         let mut rows = Vec::new();
         let mut labels: Vec<RowLabel> = Vec::new();
-        for spec in &workload.tasks {
-            let n = if spec.at_start { spec.count } else { 1 };
-            rows.push((labels.len() as u32, n));
+        let forked = forked_templates(workload);
+        for (spec, is_forked) in workload.tasks.iter().zip(forked) {
+            let first = labels.len() as u32;
             let SchedSpec { class, nice, .. } = spec.sched.unwrap_or_default();
-            for instance in 0..n {
-                let name =
-                    if n == 1 { spec.name.clone() } else { format!("{}-{instance}", spec.name) };
+            let mut label = |name| {
                 labels.push(RowLabel { name, group: spec.group.clone(), nice, class });
+            };
+            match (spec.at_start, spec.count) {
+                (false, _) | (true, 1) => label(spec.name.clone()),
+                (true, n) => (0..n).for_each(|i| label(format!("{}-{i}", spec.name))),
             }
+            if spec.at_start && is_forked {
+                label(format!("{}-forked", spec.name));
+            }
+            rows.push((first, labels.len() as u32 - first));
         }
         let names = labels.iter().map(|label| label.name.clone()).collect();
         let marks = workload.marks.iter();
