@@ -149,6 +149,11 @@ impl Rt {
         self.rqs[cpu.index()].nr
     }
 
+    /// Ticks left of the RR slice of `task`.
+    pub(crate) fn time_slice(&self, task: TaskId) -> u32 {
+        self.tasks[task.index()].time_slice
+    }
+
     /// The tick of `cpu` while `task` runs: an RR task whose slice is used up goes to the end of its
     /// list.
     ///

@@ -18,7 +18,7 @@ const HRTICK_MIN: u64 = 10_000;
 impl Eevdf {
     /// A fair task joins the queue of `cpu`.
     ///
-    /// Source: v6.12 `fair.c` `enqueue_task_fair`, `migrate_task_rq_fair`.
+    /// Source: v6.12 `fair.c` `enqueue_task_fair`, `migrate_task_rq_fair`, `core.c` `ttwu_runnable`.
     pub(super) fn enqueue_fair(
         &mut self,
         cx: &mut Ctx<'_>,
@@ -30,6 +30,7 @@ impl Eevdf {
         if self.fair.task(task).delayed && why == Enqueue::Wakeup {
             self.util_est_enqueue(cpu, task);
             self.requeue_delayed(cx, task);
+            self.woken_in_switch = cx.tasks.get(task).on_cpu.then_some(task);
             return;
         }
         let from = self.fair.task(task).cpu;

@@ -16,6 +16,8 @@ impl Eevdf {
     /// Virtual times are relative to V of its queue, positive = in the future.
     pub(super) fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         if view.tasks.get(task).class.is_rt() {
+            out.push(("prio", i64::from(view.tasks.get(task).static_prio().0)));
+            out.push(("time_slice_ticks", i64::from(self.rt.time_slice(task))));
             return;
         }
         let (facts, entity) = (self.fair.task(task), self.entity(task));

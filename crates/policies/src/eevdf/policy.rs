@@ -46,6 +46,9 @@ pub struct Eevdf {
     pushing: Vec<Option<(TaskId, CpuId)>>,
     before: Before,
     plan: Plan,
+    /// A delayed task that was woken before it had been switched from, so that no preemption test
+    /// follows.
+    pub(super) woken_in_switch: Option<TaskId>,
     /// Number of dequeues that were delayed.
     pub(super) n_delayed: u64,
     /// How many of them ended by a wake-up.
@@ -83,6 +86,7 @@ impl PolicyDef for Eevdf {
             pushing: alloc::vec![None; n_cpus],
             before: Before { is_rt: false, prio: Prio(120), delayed: false },
             plan: Vec::with_capacity(tunables.nr_migrate as usize),
+            woken_in_switch: None,
             n_delayed: 0,
             n_requeued: 0,
             knobs: tunables.clone(),
@@ -176,11 +180,11 @@ impl Eevdf {
         let facts = cx.tasks.get(task);
         let load = Load::of_task(facts.class, facts.nice);
         let old = self.fair.task(task).load;
-        if !self.before.is_rt {
+        if self.before.is_rt {
+            self.fair.task_mut(task).load = load;
+        } else if load != old {
             let entity = self.entity_mut(task);
             entity.vlag = reweight_lag(entity.vlag, old.weight, load.weight);
-        }
-        if load != old {
             self.fair.set_load(task, load);
         }
     }
@@ -328,6 +332,9 @@ impl Policy for Eevdf {
     }
 
     fn wakeup_preempt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId, wake: Wake) {
+        if self.woken_in_switch.take() == Some(woken) {
+            return;
+        }
         self.disturb(cx, cpu, woken, wake);
         let is_wakeup = matches!(wake, Wake::Wakeup { .. } | Wake::Fork);
         if is_wakeup && cx.tasks.get(woken).class.is_rt() {

@@ -78,6 +78,25 @@ fn delayed_task_that_wakes_late_keeps_lag_without_delay_zero() {
 }
 
 #[test]
+fn delayed_task_woken_in_its_switch_is_not_tested_for_preemption() {
+    for in_switch in [true, false] {
+        let mut rig = Rig::single(1000, &[("run_to_parity", "off")]);
+        let short = NewTask { slice_request_ns: MS, ..rig.normal() };
+        let (a, b) = (rig.spawn(&short, Some(0)), rig.spawn_nice(0));
+        rig.schedule(0);
+        rig.run_until(MS / 2);
+        rig.core.block(rig.time(), CpuId(0), TaskState::Sleeping);
+        assert_eq!((rig.core.curr(CpuId(0)), rig.figure(a, "delayed")), (Some(b), 1));
+        if !in_switch {
+            rig.core.finish_switch(rig.time(), CpuId(0));
+        }
+        rig.now += 2 * MS;
+        rig.wake(0, a, None);
+        assert_eq!((rig.figure(a, "delayed"), rig.need_resched(0)), (0, !in_switch));
+    }
+}
+
+#[test]
 fn exit_is_never_delayed() {
     let mut rig = Rig::single(1000, &[]);
     let (a, b) = (rig.spawn_nice(0), rig.spawn_nice(0));
