@@ -230,7 +230,10 @@ fn bad_time(clock: &[u8], at: usize) -> Fault {
     let shown = String::from_utf8_lossy(clock);
     if n_digits(clock) == clock.len() && !clock.is_empty() {
         return Fault::new(at, format!("the time stamp `{shown}` has no fraction of seconds"))
-            .hint("the trace clock does not count seconds; record with `trace_clock` set to local, global or mono");
+            .hint(
+                "the trace clock does not count seconds; record with `trace_clock` set to local, \
+                 global or mono",
+            );
     }
     Fault::new(at, format!("`{shown}` is not a time of seconds with one to nine decimals"))
 }

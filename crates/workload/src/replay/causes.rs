@@ -38,7 +38,7 @@ const MIN_TIMER_NS: u64 = 100_000;
 /// So many sleeps must be comparable.
 const MIN_TIMERS: usize = 8;
 /// Lengths within 1/16 of the median count as equal: timers of 2 ms beside three busy loops on two
-/// virtual CPUs, the recording host-timer, stay within 1/28.
+/// virtual CPUs, the recording host-timer, stay within 1/26.
 const TOLERANCE: u64 = 16;
 
 /// Names of threads, as far as causes depend on them.
