@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A simulated run as a kernel's tracepoints would show it: contexts, thread ids, names, priorities.
+//! A simulated run as a kernel's tracepoints would show it: contexts, thread ids, names,
+//! priorities.
 //!
 //! Events of a run name tasks by slot; tracepoints name threads by pid, say on which CPU and in
 //! whose context they were hit, and carry priorities. This module keeps what is needed for that.

@@ -32,7 +32,8 @@ impl SltHeader {
         self.entries.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
-    /// One line per entry, `key=value`; in values `\n` stands for a line feed, `\\` for a backslash.
+    /// One line per entry, `key=value`; in values `\n` stands for a line feed, `\\` for a
+    /// backslash.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for (key, value) in &self.entries {

@@ -184,7 +184,8 @@ impl Builder {
             if back.as_ns() > MAX_STEP_BACK_NS {
                 let message = format!("time on CPU {} goes back by {back}", prefix.cpu);
                 return Err(Fault::new(0, message).hint(
-                    "the clock wrapped, or two recordings were joined: cut the file before this line",
+                    "the clock wrapped, or two recordings were joined: cut the file before this \
+                     line",
                 ));
             }
             self.summary.out_of_order += 1;
