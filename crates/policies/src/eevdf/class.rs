@@ -10,7 +10,7 @@ use schedlab_units::{CpuId, Nanos, TaskId};
 
 use super::Eevdf;
 use super::entity::Departure;
-use crate::fair::Membership;
+use crate::fair::{Membership, calc_delta_fair};
 
 /// Shortest time a slice timer is armed for, ns (kernel `hrtick_start`).
 const HRTICK_MIN: u64 = 10_000;
@@ -240,7 +240,7 @@ impl Eevdf {
         self.update_curr(cx, cpu);
         if !self.yield_forfeits {
             let load = self.fair.task(task).load;
-            let vslice = crate::fair::calc_delta_fair(self.entity(task).slice, &load);
+            let vslice = calc_delta_fair(self.entity(task).slice, &load);
             let entity = self.entity_mut(task);
             entity.deadline = entity.deadline.advance(vslice);
         } else if self.entity_eligible(cpu, task) {

@@ -4,7 +4,7 @@
 //! Source: v6.12 `fair.c` `sched_balance_newidle`; spec cfs-eevdf §4E.
 
 use schedlab_policy_api::Ctx;
-use schedlab_units::CpuId;
+use schedlab_units::{CpuId, Jiffies};
 
 use super::Fair;
 use super::balance::{IdleType, Plan};
@@ -50,7 +50,7 @@ impl Fair {
         &mut self,
         cx: &mut Ctx<'_>,
         cpu: CpuId,
-        next_balance: &mut schedlab_units::Jiffies,
+        next_balance: &mut Jiffies,
         plan: &mut Plan,
     ) -> bool {
         let mut spent = 0;
@@ -96,7 +96,7 @@ impl Fair {
     /// An idle CPU balances sooner than a busy one.
     ///
     /// Source: v6.12 `fair.c` `update_next_balance`.
-    fn pull_forward(&self, cpu: CpuId, level: usize, next_balance: &mut schedlab_units::Jiffies) {
+    fn pull_forward(&self, cpu: CpuId, level: usize, next_balance: &mut Jiffies) {
         let interval = self.domains.interval(cpu, level, false, self.hz);
         let due = self.domains.domain(cpu, level).last_balance.wrapping_add(interval);
         if next_balance.after(due) {
