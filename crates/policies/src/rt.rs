@@ -97,8 +97,8 @@ impl Rt {
         self.tasks[child.index()] = fresh;
     }
 
-    /// Queues `task` on `cpu`: at the place it kept, else at the end of its list, or at the front if
-    /// its priority was lowered.
+    /// Queues `task` on `cpu`: at the place it kept, else at the end of its list, or at the front
+    /// if its priority was lowered.
     ///
     /// Source: v6.12 `rt.c` `__enqueue_rt_entity`, `syscalls.c` `__sched_setscheduler`.
     pub(crate) fn enqueue(&mut self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId) {
@@ -154,8 +154,8 @@ impl Rt {
         self.tasks[task.index()].time_slice
     }
 
-    /// The tick of `cpu` while `task` runs: an RR task whose slice is used up goes to the end of its
-    /// list.
+    /// The tick of `cpu` while `task` runs: an RR task whose slice is used up goes to the end of
+    /// its list.
     ///
     /// Source: v6.12 `rt.c` `task_tick_rt`.
     pub(crate) fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
@@ -440,7 +440,8 @@ impl Rt {
         (this.before, this.after, this.on_list) = (NONE, NONE, false);
     }
 
-    /// I9: bit set ⇔ list not empty; the lists hold exactly the runnable real-time tasks of the CPU.
+    /// I9: bit set ⇔ list not empty; the lists hold exactly the runnable real-time tasks of the
+    /// CPU.
     ///
     /// # Errors
     /// A sentence with the values that disagree.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The arithmetic of EEVDF on plain numbers, with the kernel's widths and rounding.
 //!
-//! It knows no queue and no task. Sums of the form Σ key·w and their products wrap at 64 bits as the
-//! kernel's do; about 44 bits are used by ordinary loads.
+//! It knows no queue and no task. Sums of the form Σ key·w and their products wrap at 64 bits as
+//! the kernel's do; about 44 bits are used by ordinary loads.
 
 use schedlab_units::VTime;
 use schedlab_units::kmath::{div_floor, div_s64};

@@ -18,7 +18,8 @@ const HRTICK_MIN: u64 = 10_000;
 impl Eevdf {
     /// A fair task joins the queue of `cpu`.
     ///
-    /// Source: v6.12 `fair.c` `enqueue_task_fair`, `migrate_task_rq_fair`, `core.c` `ttwu_runnable`.
+    /// Source: v6.12 `fair.c` `enqueue_task_fair`, `migrate_task_rq_fair`, `core.c`
+    /// `ttwu_runnable`.
     pub(super) fn enqueue_fair(
         &mut self,
         cx: &mut Ctx<'_>,

@@ -235,8 +235,8 @@ impl Eevdf {
         Keys { deadline, vruntime, slice }
     }
 
-    /// Books the run time of `cpu`'s current task up to now; asks for a reschedule when its slice is
-    /// over, or its lag is used up and it is not protected.
+    /// Books the run time of `cpu`'s current task up to now; asks for a reschedule when its slice
+    /// is over, or its lag is used up and it is not protected.
     ///
     /// Source: v6.12 `fair.c` `update_curr`, `did_preempt_short`.
     pub(super) fn update_curr(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {

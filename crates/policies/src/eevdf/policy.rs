@@ -64,7 +64,7 @@ impl PolicyDef for Eevdf {
         tunables: EevdfTunables::SPECS,
         time: Timekeeping::MODERN,
         work_conserving: Some(
-            "an idle CPU pulls waiting tasks only when it balances: when newly idle if it idles for \
+            "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
              ran a moment ago stay where they are, and so does one that wakes up delayed",
         ),
@@ -111,8 +111,8 @@ impl Eevdf {
         }
     }
 
-    /// Asks the core for the planned moves; delayed tasks, which sleep as far as the core knows, are
-    /// moved here.
+    /// Asks the core for the planned moves; delayed tasks, which sleep as far as the core knows,
+    /// are moved here.
     fn carry_out(&mut self, cx: &mut Ctx<'_>, mut plan: Plan) {
         for (task, to) in plan.drain(..) {
             if self.fair.task(task).delayed {

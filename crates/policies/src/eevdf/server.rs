@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The deferred deadline server: some time for fair tasks beside real-time hogs.
 //!
-//! While fair tasks get their `runtime` in each period by themselves nothing happens. If they do not,
-//! the server runs them ahead of real-time tasks from the last moment at which the runtime still
-//! fits into the period. Its timer is armed only while real-time tasks are queued on the CPU, for
-//! without them it has no effect.
+//! While fair tasks get their `runtime` in each period by themselves nothing happens. If they do
+//! not, the server runs them ahead of real-time tasks from the last moment at which the runtime
+//! still fits into the period. Its timer is armed only while real-time tasks are queued on the CPU,
+//! for without them it has no effect.
 //! Source: v6.12 `deadline.c` `dl_server_start`, `update_curr_dl_se`, `dl_server_timer`; spec
 //! cfs-eevdf §4G.
 
@@ -123,8 +123,8 @@ impl Eevdf {
 
     /// The server's timer of `cpu` expired.
     ///
-    /// A throttled server goes on at once in its next period, as it is needed; a deferred one begins
-    /// if fair tasks have still not got their time.
+    /// A throttled server goes on at once in its next period, as it is needed; a deferred one
+    /// begins if fair tasks have still not got their time.
     pub(super) fn server_timer(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         let (now, period) = (cx.now.as_ns(), self.knobs.fair_server_period.as_ns());
         let runtime = self.knobs.fair_server_runtime.as_ns();

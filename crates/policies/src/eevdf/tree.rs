@@ -3,8 +3,9 @@
 //! subtree.
 //!
 //! A treap whose nodes lie in one table for all CPUs, indexed by task: nothing is allocated when a
-//! task is queued. Equal deadlines keep the order of insertion, as in the kernel's tree; heights are
-//! logarithmic by pseudo-random priorities, which depend on nothing but the order of insertions.
+//! task is queued. Equal deadlines keep the order of insertion, as in the kernel's tree; heights
+//! are logarithmic by pseudo-random priorities, which depend on nothing but the order of
+//! insertions.
 
 use alloc::vec::Vec;
 

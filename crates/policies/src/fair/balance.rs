@@ -2,8 +2,8 @@
 //! Periodic balancing: one attempt at one level, and when attempts are made.
 //!
 //! Tasks to be moved are written to a plan; the policy carries it out after the walk. A walk ends
-//! with the first level that moves something, because the moves take effect only after the hook; the
-//! levels above have their turn at the next tick (decision 0122).
+//! with the first level that moves something, because the moves take effect only after the hook;
+//! the levels above have their turn at the next tick (decision 0122).
 //! Source: v6.12 `fair.c` `sched_balance_rq`, `sched_balance_domains`; spec cfs-eevdf §4E.
 
 use alloc::vec::Vec;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Whom to pull from: the busiest group of a domain and the busiest CPU in it, and how much.
 //!
-//! Source: v6.12 `fair.c` `sched_balance_find_src_group`, `calculate_imbalance`; spec cfs-eevdf §4E.
+//! Source: v6.12 `fair.c` `sched_balance_find_src_group`, `calculate_imbalance`; spec cfs-eevdf
+//! §4E.
 
 use schedlab_policy_api::Ctx;
 use schedlab_units::CpuId;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the fair classes share, whatever orders their queues: weights, load tracking, the domains of
-//! a machine, the choice of a CPU and load balancing.
+//! What the fair classes share, whatever orders their queues: weights, load tracking, the domains
+//! of a machine, the choice of a CPU and load balancing.
 //!
 //! It owns no order of tasks on a queue and no virtual time.
 

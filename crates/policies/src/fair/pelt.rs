@@ -271,8 +271,8 @@ impl SchedAvg {
 
 /// A sum that rounding has not pushed below what its average needs at least.
 ///
-/// The kernel takes the larger of the two as 32-bit numbers, so the sum of more than 87 nice 0 tasks
-/// on one CPU loses its high bits whenever one of them is taken out (decision 0121).
+/// The kernel takes the larger of the two as 32-bit numbers, so the sum of more than 87 nice 0
+/// tasks on one CPU loses its high bits whenever one of them is taken out (decision 0121).
 ///
 /// Source: v6.12 `fair.c` `max_t(u32, …)` in `dequeue_load_avg` and `detach_entity_load_avg`.
 fn above_divider(sum: u64, avg: u64) -> u64 {

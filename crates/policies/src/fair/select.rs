@@ -308,7 +308,8 @@ impl Fair {
         (None, idle_cpu)
     }
 
-    /// `cpu` goes idle: if the other threads of its core idle too, wake-ups may look for such cores.
+    /// `cpu` goes idle: if the other threads of its core idle too, wake-ups may look for such
+    /// cores.
     ///
     /// Source: v6.12 `fair.c` `__update_idle_core`.
     pub(crate) fn update_idle_core(&mut self, cx: &Ctx<'_>, cpu: CpuId) {
@@ -328,7 +329,8 @@ impl Fair {
         cx.topo.siblings(cpu).iter().all(|other| other == cpu || self.idle_cpu(cx, other))
     }
 
-    /// Whether a wake-up towards `cpu` is left to that CPU: it is far away, or it has nothing to do.
+    /// Whether a wake-up towards `cpu` is left to that CPU: it is far away, or it has nothing to
+    /// do.
     ///
     /// Source: v6.12 `core.c` `ttwu_queue_cond`.
     pub(crate) fn ttwu_queue(&self, cx: &Ctx<'_>, task: TaskId, cpu: CpuId) -> bool {

@@ -255,8 +255,12 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
     ],
 ];
 
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
     #[test]
     fn random_runs_keep_all_invariants(
         shape in 0..SHAPES.len(),

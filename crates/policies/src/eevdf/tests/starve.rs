@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The reference model of `starve` (spec cfs-eevdf §7.1, §8): a parent that sleeps for a signal, and
-//! a child that sends signals as fast as it can, on one CPU.
+//! The reference model of `starve` (spec cfs-eevdf §7.1, §8): a parent that sleeps for a signal,
+//! and a child that sends signals as fast as it can, on one CPU.
 //!
 //! Order at one instant as the spec has it: tick, end of a step, reschedule.
 
