@@ -47,10 +47,11 @@ impl Server {
 
 impl Eevdf {
     fn new_period(&self, now: u64) -> Server {
+        let period = self.knobs.fair_server_period.as_ns();
         Server {
             phase: Phase::Deferred,
-            deadline: now + self.knobs.fair_server_period.as_ns(),
-            runtime: self.knobs.fair_server_runtime.as_ns(),
+            deadline: now + period,
+            runtime: self.knobs.fair_server_runtime.as_ns().min(period),
         }
     }
 
@@ -127,7 +128,7 @@ impl Eevdf {
     /// begins if fair tasks have still not got their time.
     pub(super) fn server_timer(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         let (now, period) = (cx.now.as_ns(), self.knobs.fair_server_period.as_ns());
-        let runtime = self.knobs.fair_server_runtime.as_ns();
+        let runtime = self.knobs.fair_server_runtime.as_ns().min(period);
         let waiting = self.fair.cpu(cpu).nr > 0;
         let server = &mut self.servers[cpu.index()];
         match server.phase {

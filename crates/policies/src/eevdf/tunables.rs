@@ -80,7 +80,7 @@ schedlab_policy_api::tunables! {
         /// Time in each `fair_server_period` that fair tasks get beside real-time tasks; 0 = none.
         fair_server_runtime: ns = 50_000_000 => 0..=1_000_000_000,
             "v6.12 deadline.c dl_server_start";
-        /// See `fair_server_runtime`.
+        /// See `fair_server_runtime`, of which no more than this counts.
         fair_server_period: ns = 1_000_000_000 => 100_000..=4_000_000_000,
             "v6.12 deadline.c dl_server_start";
     }
