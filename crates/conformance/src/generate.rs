@@ -135,6 +135,10 @@ fn program(with_affinity: bool, may_loop: bool) -> impl Strategy<Value = Program
     (body, any::<bool>(), span()).prop_map(move |(fragments, endless, pause)| {
         let mut ops: Vec<Op> = fragments.into_iter().flatten().collect();
         if endless && may_loop {
+            // Children may wait for ever; forking faster than this fills the machine with them, and
+            // checks after every input cost time in proportion.
+            let forks = ops.iter().any(|op| matches!(op, Op::Fork { .. }));
+            let pause = if forks { pause.max(2_000_000) } else { pause };
             ops.push(Op::Run(Dist::Const(pause)));
             ops.push(Op::Jump { target: 0 });
         } else {
