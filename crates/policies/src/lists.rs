@@ -75,7 +75,7 @@ impl Lists {
         let facts = cx.tasks.get(task);
         let load = |cpu: CpuId| {
             self.rq[cpu.index()].len()
-                + usize::from(cx.curr(cpu).is_some())
+                + usize::from(cx.curr(cpu).is_some_and(|curr| curr != task))
                 + cx.wake_pending[cpu.index()] as usize
         };
         if facts.affinity.contains(facts.cpu) && load(facts.cpu) == 0 {
