@@ -81,10 +81,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
                     }
                     self.hook(now, this_cpu, |_, cx| cx.resched(cpu));
                 }
-                TaskState::Runnable if !self.is_global() => {
-                    let to = self.select(now, this_cpu, task, Wake::Migrate);
-                    self.move_queued(now, this_cpu, task, to);
-                }
+                TaskState::Runnable => self.leave_forbidden_queue(now, this_cpu, task),
                 _ => {}
             }
         } else if state == TaskState::Running {
@@ -92,6 +89,22 @@ impl<P: Policy, O: Observer> Core<P, O> {
         }
         self.settle(now, this_cpu);
         self.log.outcome(Outcome::None);
+    }
+
+    /// Moves a waiting task off a queue that its affinity forbids.
+    ///
+    /// One that is still being switched away from stays until that is over; with one queue for the
+    /// machine there is nothing to leave.
+    pub(crate) fn leave_forbidden_queue(&mut self, now: Time, this_cpu: CpuId, task: TaskId) {
+        let facts = self.tasks.get(task);
+        let stays = facts.state != TaskState::Runnable
+            || facts.on_cpu
+            || facts.affinity.contains(facts.cpu)
+            || self.is_global();
+        if !stays {
+            let to = self.select(now, this_cpu, task, Wake::Migrate);
+            self.move_queued(now, this_cpu, task, to);
+        }
     }
 
     /// The bracket around a change: off the queue, change, back on, then whom to disturb.

@@ -170,10 +170,12 @@ impl<P: Policy, O: Observer> Core<P, O> {
         }
         self.hook(now, cpu, |p, cx| p.finish_task_switch(cx, cpu, prev));
         let expelled = core::mem::replace(&mut self.expelled[cpu.index()], MustLeave::No);
-        if let Some(task) = prev
-            && expelled != MustLeave::No
-        {
-            self.settle_expelled(now, cpu, task, expelled);
+        if let Some(task) = prev {
+            if expelled == MustLeave::No {
+                self.leave_forbidden_queue(now, cpu, task);
+            } else {
+                self.settle_expelled(now, cpu, task, expelled);
+            }
         }
         self.settle(now, cpu);
         self.log.outcome(Outcome::None);
