@@ -76,12 +76,16 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     pub(crate) fn enter(&mut self, cpu: CpuId, stage: Stage, end: Time) {
         let state = &mut self.cpus[cpu.index()];
         let was_idle = state.stage == Stage::Idle;
+        let superseded = state.end != Time::MAX;
         state.stage = stage;
         state.end = end;
         state.work = state.work.wrapping_add(1);
         if end != Time::MAX {
             let event = Event::WorkEnd { cpu, work: state.work };
             self.queue.push(end, Rank::WorkEnd, cpu.0, event);
+        }
+        if superseded {
+            self.count_stale();
         }
         match (was_idle, stage == Stage::Idle) {
             (true, false) => self.n_active += 1,

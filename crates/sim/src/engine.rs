@@ -26,6 +26,9 @@ pub enum Status {
 /// Steps that CPUs may take at one instant before the workload is refused.
 const STEPS_AT_ONE_INSTANT_MAX: u64 = 50_000_000;
 
+/// Stale events that are left in the queue in any case.
+const STALE_EVENTS_MIN: usize = 1024;
+
 /// A simulated machine running a workload under a policy.
 pub struct Sim<'w, P, O> {
     pub(crate) core: Core<P, O>,
@@ -55,6 +58,8 @@ pub struct Sim<'w, P, O> {
     pub(crate) n_pending: usize,
     /// CPUs that are not idle.
     pub(crate) n_active: usize,
+    /// Queued events that no longer mean anything.
+    pub(crate) n_stale: usize,
     ticks: Ticks,
     events: u64,
     pub(crate) steps_here: u64,
@@ -134,7 +139,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             core,
             workload,
             now: Time::ZERO,
-            queue: EventQueue::with_capacity(2 * (n_tasks + 2 * n_cpus)),
+            queue: EventQueue::with_capacity(2 * (n_tasks + 2 * n_cpus) + 2 * STALE_EVENTS_MIN),
             cpus: vec![Cpu::default(); n_cpus],
             procs: Vec::with_capacity(n_tasks),
             objects: Objects::new(&workload.objects),
@@ -149,6 +154,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             n_live: 0,
             n_pending: 0,
             n_active: 0,
+            n_stale: 0,
             ticks: Ticks::new(&config),
             events: 0,
             steps_here: 0,
@@ -216,14 +222,20 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         match event {
             Event::WorkEnd { cpu, work } => {
                 if self.cpus[cpu.index()].work == work {
+                    self.cpus[cpu.index()].end = Time::MAX;
                     self.work_ended(cpu);
+                } else {
+                    self.drop_stale();
                 }
             }
             Event::Timer { task, wait } => {
                 self.n_pending -= 1;
                 let cpu = self.timer_cpu(task);
                 if self.procs[task.index()].wait == wait {
+                    self.procs[task.index()].is_armed = false;
                     self.timer_expired(cpu, task);
+                } else {
+                    self.drop_stale();
                 }
                 self.irq_exit_unless_joined(cpu, Source::Timer);
             }
@@ -266,6 +278,33 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 }
             }
         }
+    }
+
+    /// An event that was popped means nothing any more, and does not count.
+    fn drop_stale(&mut self) {
+        self.n_stale -= 1;
+        self.events -= 1;
+    }
+
+    /// Notes that a queued event became stale; when they prevail, takes them out, so that the queue
+    /// does not grow with the lengths of what was cut short.
+    pub(crate) fn count_stale(&mut self) {
+        self.n_stale += 1;
+        if self.n_stale < STALE_EVENTS_MIN || self.n_stale < self.queue.len() / 2 {
+            return;
+        }
+        let mut n_timers = 0;
+        self.queue.retain(|event| match *event {
+            Event::WorkEnd { cpu, work } => self.cpus[cpu.index()].work == work,
+            Event::Timer { task, wait } => {
+                let live = self.procs[task.index()].wait == wait;
+                n_timers += usize::from(!live);
+                live
+            }
+            _ => true,
+        });
+        self.n_pending -= n_timers;
+        self.n_stale = 0;
     }
 
     /// Ends an interrupt, unless the next event belongs to the same one: on a single CPU with

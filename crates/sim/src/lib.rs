@@ -20,6 +20,7 @@ mod proc;
 mod queue;
 mod serve;
 mod sleep;
+mod wait_queue;
 
 pub use config::{HostObserver, SimConfig};
 pub use cost::{Cost, CostError, CostModel, IdleState};

@@ -12,6 +12,7 @@ use schedlab_workload::ir::{
 use crate::ops::Flow;
 use crate::proc::{Family, Proc, Then, Todo};
 use crate::queue::{Event, Rank};
+use crate::wait_queue::WaitQueue;
 use crate::{HostObserver, Sim, SimError};
 
 /// Tasks that may be alive at once; more are taken for a fork bomb.
@@ -133,6 +134,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.instances[template.0 as usize] += 1;
         self.n_spawned += 1;
         self.n_live += 1;
+        self.objects.links.provide(task);
         self.core.observer_mut().task_created(task, template, instance, new);
         let waits = program.ops.iter().any(|op| matches!(op, Op::WaitChild | Op::WaitChildren));
         let fresh = task.index() == self.procs.len();
@@ -154,11 +156,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 due: reference,
                 timers: Vec::new(),
                 watches: Vec::new(),
-                taken: Vec::new(),
+                taken: WaitQueue::default(),
                 taken_at: Time::ZERO,
                 served_at: Time::ZERO,
                 relock: false,
                 killed: false,
+                is_armed: false,
                 family: Family::default(),
             });
         }
@@ -167,7 +170,6 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             proc.vm.restart(program);
             proc.timers.clear();
             proc.watches.clear();
-            proc.taken.clear();
         }
         proc.template = template;
         proc.instance = instance;
@@ -181,10 +183,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         proc.in_sigwait = false;
         proc.relock = false;
         proc.killed = false;
+        proc.is_armed = false;
         proc.reference = reference;
         proc.release = reference;
         proc.due = reference;
-        proc.family.reset(parent, waits);
+        proc.taken = WaitQueue::default();
+        proc.family = Family::new(parent, waits);
         if let Some(parent) = parent {
             self.adopt(parent, task);
         }
@@ -264,7 +268,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             family.prev_sibling = None;
             self.core.orphan(child);
         }
-        while let Some(zombie) = self.procs[task.index()].family.zombies.pop_front() {
+        let zombies = &mut self.procs[task.index()].family.zombies;
+        while let Some(zombie) = self.objects.links.pop_front(zombies) {
             self.core.orphan(zombie);
             self.dead.push(zombie);
         }
@@ -279,7 +284,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             self.dead.push(task);
             return;
         }
-        family.zombies.push_back(task);
+        self.objects.links.push_back(&mut family.zombies, task);
         let satisfied = match family.waiting {
             Waiting::No => false,
             Waiting::One => true,
@@ -294,7 +299,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// Collects children that have exited; sleeps while the wait is not satisfied.
     pub(crate) fn wait_for_children(&mut self, cpu: CpuId, task: TaskId, op: &'w Op) -> Flow<'w> {
         let all = matches!(op, Op::WaitChildren);
-        while let Some(zombie) = self.procs[task.index()].family.zombies.front().copied() {
+        while let Some(zombie) = self.procs[task.index()].family.zombies.first() {
             let facts = self.core.tasks().get(zombie);
             if facts.on_cpu {
                 // The collector spins until the zombie's CPU has finished switching away from it
@@ -303,7 +308,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 let left = end.saturating_since(self.now).max(Nanos::from_ns(1));
                 return Flow::Again(Todo::Kernel { left, then: Then::Do(op, 0) });
             }
-            self.procs[task.index()].family.zombies.pop_front();
+            self.objects.links.pop_front(&mut self.procs[task.index()].family.zombies);
             self.core.reap(self.now, cpu, zombie);
             self.flush(cpu);
             if !all {
@@ -347,7 +352,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     fn forget(&mut self, task: TaskId) {
         self.objects.forget(task);
         for proc in &mut self.procs {
-            proc.taken.retain(|t| *t != task);
+            self.objects.links.remove(&mut proc.taken, task);
         }
         let proc = &mut self.procs[task.index()];
         proc.in_sigwait = false;

@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use schedlab_units::{TaskId, Time};
 use schedlab_workload::ir::{Objects as Specs, PipeSpec};
 
+use crate::wait_queue::{Links, WaitQueue};
+
 /// A pipe or socket.
 pub(crate) struct Pipe {
     spec: PipeSpec,
@@ -18,8 +20,8 @@ pub(crate) struct Pipe {
     readable: u64,
     /// Payload and charge of each unread socket message.
     messages: VecDeque<(u64, u64)>,
-    pub(crate) readers: VecDeque<TaskId>,
-    pub(crate) writers: VecDeque<TaskId>,
+    pub(crate) readers: WaitQueue,
+    pub(crate) writers: WaitQueue,
 }
 
 /// What a read or write did.
@@ -38,8 +40,8 @@ impl Pipe {
             charged: 0,
             readable: 0,
             messages: VecDeque::new(),
-            readers: VecDeque::new(),
-            writers: VecDeque::new(),
+            readers: WaitQueue::default(),
+            writers: WaitQueue::default(),
         }
     }
     /// Whether wake-ups carry the SYNC hint.
@@ -122,26 +124,26 @@ impl Pipe {
 /// A counting semaphore; a post to a waiter hands over without counting.
 pub(crate) struct Semaphore {
     pub(crate) count: u64,
-    pub(crate) waiters: VecDeque<TaskId>,
+    pub(crate) waiters: WaitQueue,
 }
 
 /// A mutex handed to the longest waiter.
 pub(crate) struct Mutex {
     /// Serial of the owner.
     pub(crate) owner: Option<u64>,
-    pub(crate) waiters: VecDeque<TaskId>,
+    pub(crate) waiters: WaitQueue,
 }
 
 /// A futex word.
 pub(crate) struct Futex {
     pub(crate) blocked: bool,
-    pub(crate) waiters: VecDeque<TaskId>,
+    pub(crate) waiters: WaitQueue,
 }
 
 /// A barrier.
 pub(crate) struct Barrier {
     pub(crate) parties: u32,
-    pub(crate) arrived: VecDeque<TaskId>,
+    pub(crate) arrived: WaitQueue,
 }
 
 /// A timer shared by name.
@@ -157,11 +159,12 @@ pub(crate) struct Objects {
     pub(crate) pipes: Vec<Pipe>,
     pub(crate) semaphores: Vec<Semaphore>,
     pub(crate) mutexes: Vec<Mutex>,
-    pub(crate) conditions: Vec<VecDeque<TaskId>>,
+    pub(crate) conditions: Vec<WaitQueue>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) futexes: Vec<Futex>,
-    pub(crate) lists: Vec<Vec<TaskId>>,
+    pub(crate) lists: Vec<WaitQueue>,
     pub(crate) timers: Vec<SharedTimer>,
+    pub(crate) links: Links,
 }
 
 impl Objects {
@@ -174,11 +177,9 @@ impl Objects {
             .chain(self.conditions.iter_mut())
             .chain(self.barriers.iter_mut().map(|b| &mut b.arrived))
             .chain(self.futexes.iter_mut().map(|f| &mut f.waiters));
+        let queues = queues.chain(self.lists.iter_mut());
         for queue in queues {
-            queue.retain(|t| *t != task);
-        }
-        for list in &mut self.lists {
-            list.retain(|t| *t != task);
+            self.links.remove(queue, task);
         }
     }
     pub(crate) fn new(specs: &Specs) -> Self {
@@ -187,30 +188,31 @@ impl Objects {
             semaphores: specs
                 .semaphores
                 .iter()
-                .map(|s| Semaphore { count: s.initial, waiters: VecDeque::new() })
+                .map(|s| Semaphore { count: s.initial, waiters: WaitQueue::default() })
                 .collect(),
             mutexes: specs
                 .mutexes
                 .iter()
-                .map(|_| Mutex { owner: None, waiters: VecDeque::new() })
+                .map(|_| Mutex { owner: None, waiters: WaitQueue::default() })
                 .collect(),
-            conditions: specs.conditions.iter().map(|_| VecDeque::new()).collect(),
+            conditions: vec![WaitQueue::default(); specs.conditions.len()],
             barriers: specs
                 .barriers
                 .iter()
-                .map(|b| Barrier { parties: b.parties, arrived: VecDeque::new() })
+                .map(|b| Barrier { parties: b.parties, arrived: WaitQueue::default() })
                 .collect(),
             futexes: specs
                 .futexes
                 .iter()
-                .map(|_| Futex { blocked: false, waiters: VecDeque::new() })
+                .map(|_| Futex { blocked: false, waiters: WaitQueue::default() })
                 .collect(),
-            lists: specs.lists.iter().map(|_| Vec::new()).collect(),
+            lists: vec![WaitQueue::default(); specs.lists.len()],
             timers: specs
                 .timers
                 .iter()
                 .map(|t| SharedTimer { per_task: t.per_task, next: None, absolute: false })
                 .collect(),
+            links: Links::default(),
         }
     }
 }

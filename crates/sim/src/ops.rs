@@ -7,8 +7,10 @@ use schedlab_workload::Step;
 use schedlab_workload::ir::{MarkId, ObjectId, Op, SchedSpec, SignalTarget};
 
 use crate::cpu::{Phase, Why};
+use crate::objects::Objects;
 use crate::proc::{Then, Todo};
 use crate::queue::{Event, Rank};
+use crate::wait_queue::WaitQueue;
 use crate::{HostObserver, Sim, SimError};
 use schedlab_kcore::Wakeup;
 
@@ -127,17 +129,19 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::Read { pipe, .. } => self.read(cpu, task, op, *pipe, amount),
             Op::Write { pipe, .. } => self.write(cpu, task, op, *pipe, amount),
             Op::SemWait(id) => {
-                let semaphore = &mut self.objects.semaphores[id.0 as usize];
+                let Objects { semaphores, links, .. } = &mut self.objects;
+                let semaphore = &mut semaphores[id.0 as usize];
                 if semaphore.count > 0 {
                     semaphore.count -= 1;
                     return Flow::Done;
                 }
-                semaphore.waiters.push_back(task);
+                links.push_back(&mut semaphore.waiters, task);
                 complete
             }
             Op::SemPost(id) => {
-                let semaphore = &mut self.objects.semaphores[id.0 as usize];
-                match semaphore.waiters.pop_front() {
+                let Objects { semaphores, links, .. } = &mut self.objects;
+                let semaphore = &mut semaphores[id.0 as usize];
+                match links.pop_front(&mut semaphore.waiters) {
                     Some(waiter) => self.wake(cpu, waiter, Some(task), false),
                     None => semaphore.count += 1,
                 }
@@ -155,30 +159,30 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 if held {
                     self.unlock_mutex(cpu, task, *mutex);
                 }
-                self.objects.conditions[condition.0 as usize].push_back(task);
+                let Objects { conditions, links, .. } = &mut self.objects;
+                links.push_back(&mut conditions[condition.0 as usize], task);
                 complete
             }
             Op::CondSignal(condition) => {
-                if let Some(waiter) = self.objects.conditions[condition.0 as usize].pop_front() {
-                    self.wake(cpu, waiter, Some(task), false);
-                }
+                self.wake_some(cpu, task, 1, false, |o| &mut o.conditions[condition.0 as usize]);
                 Flow::Done
             }
             Op::CondBroadcast(condition) => {
-                while let Some(waiter) = self.objects.conditions[condition.0 as usize].pop_front() {
-                    self.wake(cpu, waiter, Some(task), false);
-                }
+                self.wake_some(cpu, task, u32::MAX, false, |o| {
+                    &mut o.conditions[condition.0 as usize]
+                });
                 Flow::Done
             }
             Op::Barrier(id) => {
-                let barrier = &mut self.objects.barriers[id.0 as usize];
-                if barrier.arrived.len() + 1 < barrier.parties as usize {
-                    barrier.arrived.push_back(task);
+                let Objects { barriers, links, .. } = &mut self.objects;
+                let barrier = &mut barriers[id.0 as usize];
+                if barrier.arrived.len() + 1 < barrier.parties {
+                    links.push_back(&mut barrier.arrived, task);
                     return complete;
                 }
-                while let Some(waiter) = self.objects.barriers[id.0 as usize].arrived.pop_front() {
-                    self.wake(cpu, waiter, Some(task), false);
-                }
+                self.wake_some(cpu, task, u32::MAX, false, |o| {
+                    &mut o.barriers[id.0 as usize].arrived
+                });
                 Flow::Done
             }
             Op::FutexArm(id) => {
@@ -186,11 +190,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 Flow::Done
             }
             Op::FutexWait(id) => {
-                let futex = &mut self.objects.futexes[id.0 as usize];
+                let Objects { futexes, links, .. } = &mut self.objects;
+                let futex = &mut futexes[id.0 as usize];
                 if !futex.blocked {
                     return Flow::Done;
                 }
-                futex.waiters.push_back(task);
+                links.push_back(&mut futex.waiters, task);
                 complete
             }
             Op::FutexWake { futex, n } => {
@@ -198,7 +203,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 Flow::Done
             }
             Op::ListJoin { list, wake, .. } => {
-                self.objects.lists[list.0 as usize].push(task);
+                let Objects { lists, links, .. } = &mut self.objects;
+                links.push_front(&mut lists[list.0 as usize], task);
                 self.futex_wake(cpu, task, *wake, 1);
                 complete
             }
@@ -288,30 +294,20 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let sync = pipe.is_sync();
         let moved = pipe.read(bytes);
         if moved.wake_peer {
-            self.wake_writers(cpu, task, id, sync);
+            // A socket wakes all its writers, which wait without claim, a pipe the longest waiting.
+            let n = if pipe.is_socket() { u32::MAX } else { 1 };
+            self.wake_some(cpu, task, n, sync, |o| &mut o.pipes[id.0 as usize].writers);
         }
-        let pipe = &mut self.objects.pipes[id.0 as usize];
+        let Objects { pipes, links, .. } = &mut self.objects;
+        let pipe = &mut pipes[id.0 as usize];
         if moved.left > 0 {
-            pipe.readers.push_back(task);
+            links.push_back(&mut pipe.readers, task);
             return Flow::Block(TaskState::Sleeping, Todo::Do(op, moved.left));
         }
-        if pipe.is_readable()
-            && let Some(reader) = pipe.readers.pop_front()
-        {
-            self.wake(cpu, reader, Some(task), sync);
+        if pipe.is_readable() {
+            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].readers);
         }
         Flow::Done
-    }
-
-    /// A socket wakes all its writers (they wait without claim), a pipe the longest waiting.
-    fn wake_writers(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, sync: bool) {
-        let all = self.objects.pipes[id.0 as usize].is_socket();
-        while let Some(writer) = self.objects.pipes[id.0 as usize].writers.pop_front() {
-            self.wake(cpu, writer, Some(task), sync);
-            if !all {
-                break;
-            }
-        }
     }
 
     fn write(
@@ -325,27 +321,43 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let pipe = &mut self.objects.pipes[id.0 as usize];
         let sync = pipe.is_sync();
         let moved = pipe.write(bytes);
-        if moved.wake_peer
-            && let Some(reader) = pipe.readers.pop_front()
-        {
-            self.wake(cpu, reader, Some(task), sync);
+        if moved.wake_peer {
+            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].readers);
         }
-        let pipe = &mut self.objects.pipes[id.0 as usize];
+        let Objects { pipes, links, .. } = &mut self.objects;
+        let pipe = &mut pipes[id.0 as usize];
         if moved.left > 0 {
-            pipe.writers.push_back(task);
+            links.push_back(&mut pipe.writers, task);
             return Flow::Block(TaskState::Sleeping, Todo::Do(op, moved.left));
         }
-        if pipe.has_room()
-            && let Some(writer) = pipe.writers.pop_front()
-        {
-            self.wake(cpu, writer, Some(task), sync);
+        if pipe.has_room() {
+            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].writers);
         }
         Flow::Done
     }
 
+    /// Wakes up to `n` tasks of a queue; `sync` hints that the waker is about to sleep.
+    fn wake_some(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        n: u32,
+        sync: bool,
+        queue: impl Fn(&mut Objects) -> &mut WaitQueue,
+    ) {
+        for _ in 0..n {
+            // The queue is looked up again each time: a wake-up may touch any of them.
+            let mut taken = *queue(&mut self.objects);
+            let Some(waiter) = self.objects.links.pop_front(&mut taken) else { return };
+            *queue(&mut self.objects) = taken;
+            self.wake(cpu, waiter, Some(task), sync);
+        }
+    }
+
     fn lock_mutex(&mut self, task: TaskId, op: &'w Op, id: ObjectId) -> Flow<'w> {
         let serial = self.procs[task.index()].serial;
-        let mutex = &mut self.objects.mutexes[id.0 as usize];
+        let Objects { mutexes, links, .. } = &mut self.objects;
+        let mutex = &mut mutexes[id.0 as usize];
         match mutex.owner {
             None => {
                 mutex.owner = Some(serial);
@@ -360,7 +372,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 Flow::Done
             }
             Some(_) => {
-                mutex.waiters.push_back(task);
+                links.push_back(&mut mutex.waiters, task);
                 Flow::Block(TaskState::Sleeping, Todo::Complete(op))
             }
         }
@@ -369,7 +381,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// Hands the mutex to the longest waiter.
     fn unlock_mutex(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) {
         let serial = self.procs[task.index()].serial;
-        let mutex = &mut self.objects.mutexes[id.0 as usize];
+        let Objects { mutexes, links, .. } = &mut self.objects;
+        let mutex = &mut mutexes[id.0 as usize];
         if mutex.owner != Some(serial) {
             self.fault = Some(SimError::NotOwner {
                 at: self.now,
@@ -378,7 +391,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             });
             return;
         }
-        let heir = mutex.waiters.pop_front();
+        let heir = links.pop_front(&mut mutex.waiters);
         mutex.owner = heir.map(|heir| self.procs[heir.index()].serial);
         if let Some(heir) = heir {
             self.wake(cpu, heir, Some(task), false);
@@ -395,12 +408,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
 
     fn futex_wake(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, n: u32) {
         self.objects.futexes[id.0 as usize].blocked = false;
-        for _ in 0..n {
-            let Some(waiter) = self.objects.futexes[id.0 as usize].waiters.pop_front() else {
-                return;
-            };
-            self.wake(cpu, waiter, Some(task), false);
-        }
+        self.wake_some(cpu, task, n, false, |o| &mut o.futexes[id.0 as usize].waiters);
     }
 
     fn signal(&mut self, cpu: CpuId, task: TaskId, target: SignalTarget) {
@@ -451,6 +459,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let proc = &mut self.procs[task.index()];
         proc.wait = proc.wait.wrapping_add(1);
         proc.release = self.now;
+        if std::mem::replace(&mut proc.is_armed, false) {
+            self.count_stale();
+        }
         match self.core.wake(self.now, cpu, task, waker, sync) {
             Wakeup::Queued(_) => {}
             Wakeup::Sent(to) => {

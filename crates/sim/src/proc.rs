@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The host's side of a task: where its program stands, whom it waits for, its family.
 
-use std::collections::VecDeque;
-
 use crate::life::Waiting;
+use crate::wait_queue::WaitQueue;
 use schedlab_units::{Nanos, Rng, TaskId, Time};
 use schedlab_workload::Vm;
 use schedlab_workload::ir::{MarkId, ObjectId, Op, ProgramId, TemplateId};
@@ -67,13 +66,15 @@ pub(crate) struct Proc<'w> {
     pub(crate) reference: Time,
     /// Last timer expiry or wake-up, from which deadlines count.
     pub(crate) release: Time,
+    /// Whether an event is queued that ends its present sleep.
+    pub(crate) is_armed: bool,
     /// When its present sleep was asked to end.
     pub(crate) due: Time,
     /// Its own periodic timers.
     pub(crate) timers: Vec<OwnTimer>,
     pub(crate) watches: Vec<(MarkId, Time)>,
-    /// Members of a list that it took and has not woken yet, next to be woken last.
-    pub(crate) taken: Vec<TaskId>,
+    /// Members of a list that it took and has not woken yet, the last to join first.
+    pub(crate) taken: WaitQueue,
     pub(crate) taken_at: Time,
     /// When the list it waited on was taken.
     pub(crate) served_at: Time,
@@ -99,7 +100,7 @@ pub(crate) struct Family {
     pub(crate) first_child: Option<TaskId>,
     pub(crate) next_sibling: Option<TaskId>,
     pub(crate) prev_sibling: Option<TaskId>,
-    pub(crate) zombies: VecDeque<TaskId>,
+    pub(crate) zombies: WaitQueue,
     /// Whether its program ever waits for children; if not they are collected at once.
     pub(crate) waits: bool,
     /// Which children it sleeps for.
@@ -107,11 +108,9 @@ pub(crate) struct Family {
 }
 
 impl Family {
-    /// Forgets everything but the buffer.
-    pub(crate) fn reset(&mut self, parent: Option<TaskId>, waits: bool) {
-        self.zombies.clear();
-        *self =
-            Self { parent, waits, zombies: std::mem::take(&mut self.zombies), ..Self::default() };
+    /// A new task's family.
+    pub(crate) fn new(parent: Option<TaskId>, waits: bool) -> Self {
+        Self { parent, waits, ..Self::default() }
     }
 }
 

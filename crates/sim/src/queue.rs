@@ -147,6 +147,10 @@ impl EventQueue {
         let entry = self.heap.pop()?;
         Some((Time::from_ns((entry.key >> 64) as u64), entry.event))
     }
+    /// Drops the events that `keep` denies; the order of the others stays.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Event) -> bool) {
+        self.heap.retain(|entry| keep(&entry.event));
+    }
     /// Number of pending events, stale ones included.
     pub fn len(&self) -> usize {
         self.heap.len()

@@ -14,18 +14,20 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     pub(crate) fn take_list(&mut self, task: TaskId, op: &'w Op, list: ObjectId) -> Flow<'w> {
         let members = &mut self.objects.lists[list.0 as usize];
         let proc = &mut self.procs[task.index()];
-        debug_assert!(proc.taken.is_empty(), "a list is served to its end");
-        proc.taken.append(members);
+        debug_assert!(proc.taken.len() == 0, "a list is served to its end");
+        proc.taken = std::mem::take(members);
         proc.taken_at = self.now;
-        if proc.taken.is_empty() { Flow::Done } else { Flow::Again(Todo::Complete(op)) }
+        if proc.taken.len() == 0 { Flow::Done } else { Flow::Again(Todo::Complete(op)) }
     }
 
     /// Wakes the member that joined last; each wake-up is a system call of its own.
     pub(crate) fn serve_one(&mut self, cpu: CpuId, task: TaskId, op: &'w Op) -> Flow<'w> {
         let proc = &mut self.procs[task.index()];
         let taken_at = proc.taken_at;
-        let Some(member) = proc.taken.pop() else { return Flow::Done };
-        let more = !proc.taken.is_empty();
+        let Some(member) = self.objects.links.pop_front(&mut proc.taken) else {
+            return Flow::Done;
+        };
+        let more = proc.taken.len() > 0;
         self.procs[member.index()].served_at = taken_at;
         self.wake(cpu, member, Some(task), false);
         if !more {

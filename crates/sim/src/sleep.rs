@@ -113,6 +113,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         };
         let proc = &mut self.procs[task.index()];
         proc.due = until;
+        proc.is_armed = true;
         let event = Event::Timer { task, wait: proc.wait };
         self.push_pending(at, Rank::Timer, task.0, event);
     }

@@ -137,7 +137,7 @@ fn starve_counts_signals_only() {
             "counter 0 = 3",
             "L2:",
             "sig-wait 1s else L2",
-            "run 1.6us",
+            "kernel 1.6us",
             "mark signal 1",
             "dec-jump 0 L2",
             "kill child",
@@ -146,6 +146,6 @@ fn starve_counts_signals_only() {
     );
     assert_eq!(
         operations(&workload, 1),
-        ["sleep 1s", "L1:", "run 1.3us", "signal parent", "jump L1"]
+        ["sleep 1s", "L1:", "kernel 1.3us", "signal parent", "jump L1"]
     );
 }
