@@ -92,6 +92,9 @@ fn compare(section: &Section, columns: &Columns<'_>, shown: &[usize]) -> Grid {
     Grid { header: Some(header), rows, n_labels: 2 }
 }
 
+/// Figures of a distribution of delays, in the order of their columns.
+const DELAYS: [&str; 6] = ["p50", "p95", "p99", "p99.9", "max", "longest"];
+
 /// The only column, with the figures side by side.
 fn pivot(section: &Section, columns: &Columns<'_>) -> Grid {
     let mut figures: Vec<&str> = Vec::new();
@@ -100,6 +103,8 @@ fn pivot(section: &Section, columns: &Columns<'_>) -> Grid {
             figures.push(row.figure);
         }
     }
+    // The first subject need not have all figures, so the order of appearance is none.
+    figures.sort_by_key(|figure| DELAYS.iter().position(|delay| delay == figure).unwrap_or(99));
     let name = |figure: &&str| match *figure {
         "" => columns.columns[0].heading.clone(),
         figure => figure.to_string(),
