@@ -273,11 +273,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 let proc = &mut self.procs[task.index()];
                 proc.todo = Todo::Next;
                 proc.in_kernel = false;
-                self.pay_debt(cpu, Self::WAKEUP, Phase::Continue)
+                self.pay_debt(cpu, Overhead::Wakeup, Phase::Continue)
             }
             Flow::Again(todo) => {
                 self.procs[task.index()].todo = todo;
-                self.pay_debt(cpu, Self::WAKEUP, Phase::Continue)
+                self.pay_debt(cpu, Overhead::Wakeup, Phase::Continue)
             }
             Flow::Block(state, todo) => {
                 let proc = &mut self.procs[task.index()];

@@ -2,7 +2,7 @@
 //! The event loop.
 
 use schedlab_kcore::{Core, CoreConfig, Entry};
-use schedlab_policy_api::{Overhead, Policy, TickPhase, TimerBase};
+use schedlab_policy_api::{Overhead, Policy, TimerBase};
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
 use schedlab_workload::ir::Workload;
 
@@ -10,6 +10,7 @@ use crate::cpu::{Cpu, Stage};
 use crate::objects::Objects;
 use crate::proc::Proc;
 use crate::queue::{Event, EventQueue, Rank};
+use crate::ticks::Ticks;
 use crate::{HostObserver, SimConfig, SimError};
 
 /// Where a simulation stands.
@@ -65,45 +66,6 @@ pub struct Sim<'w, P, O> {
     pub(crate) steps_here: u64,
     /// A fault found deep in an operation; ends the run.
     pub(crate) fault: Option<SimError>,
-}
-
-/// The ticks of all CPUs in order, computed instead of queued.
-struct Ticks {
-    /// CPUs with the offset of their ticks, in order of time.
-    order: Vec<(Nanos, CpuId)>,
-    at: usize,
-    base: Time,
-    period: Nanos,
-}
-
-impl Ticks {
-    fn new(config: &SimConfig) -> Self {
-        let period = config.hz.tick();
-        let n = config.topo.n_cpus() as u64;
-        let offset = |cpu: CpuId| match config.time.phase {
-            TickPhase::Aligned => period,
-            TickPhase::Skewed if n == 1 => period,
-            // Rounded down to 1 ns (spec linux-2.4-goodness §4.9).
-            TickPhase::Skewed => period * (u64::from(cpu.0) + 1) / (n + 1),
-        };
-        let mut order: Vec<_> = config.topo.cpus().map(|cpu| (offset(cpu), cpu)).collect();
-        order.sort_unstable();
-        Self { order, at: 0, base: Time::ZERO, period }
-    }
-    #[inline]
-    fn next_time(&self) -> Time {
-        self.base + self.order[self.at].0
-    }
-    #[inline]
-    fn pop(&mut self) -> CpuId {
-        let cpu = self.order[self.at].1;
-        self.at += 1;
-        if self.at == self.order.len() {
-            self.at = 0;
-            self.base = self.base + self.period;
-        }
-        cpu
-    }
 }
 
 /// The interrupt that the loop is in the middle of, for events that share one.
@@ -462,7 +424,4 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let span = self.lock(target, past, hold);
         self.cpus[this_cpu.index()].debt += span;
     }
-
-    /// What a wake-up costs as an overhead.
-    pub(crate) const WAKEUP: Overhead = Overhead::Wakeup;
 }

@@ -19,7 +19,10 @@ mod ops;
 mod proc;
 mod queue;
 mod serve;
+mod signal;
 mod sleep;
+mod sync;
+mod ticks;
 mod wait_queue;
 
 pub use config::{HostObserver, SimConfig};

@@ -221,7 +221,13 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     }
 
     /// The fork operation: creates a child and wakes it on this CPU.
-    pub(crate) fn fork(&mut self, cpu: CpuId, parent: TaskId, template: TemplateId, thread: bool) {
+    pub(crate) fn fork(
+        &mut self,
+        cpu: CpuId,
+        parent: TaskId,
+        template: TemplateId,
+        thread: bool,
+    ) -> Flow<'w> {
         let spec = &self.workload.tasks[template.0 as usize];
         if self.n_live >= TASKS_MAX {
             self.fault = Some(SimError::TooManyTasks {
@@ -230,7 +236,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 id: parent,
                 limit: TASKS_MAX,
             });
-            return;
+            return Flow::Done;
         }
         let shares = thread || matches!(spec.process, ProcessSpec::Thread(_));
         let mut new = if shares {
@@ -250,11 +256,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.core.wake_up_new(self.now, cpu, child, None);
         self.charge_wakeup(cpu, self.core.tasks().cpu(child));
         self.flush(cpu);
+        Flow::Done
     }
 
     /// What an exiting task does before its last `schedule`: leaves its family and tells its parent
     /// (kernel `exit_notify`).
-    pub(crate) fn exit(&mut self, cpu: CpuId, task: TaskId) {
+    pub(crate) fn exit(&mut self, cpu: CpuId, task: TaskId) -> Flow<'w> {
         self.n_live -= 1;
         let template = self.procs[task.index()].template;
         if let Some(targets) = &mut self.signal_targets[template.0 as usize] {
@@ -275,14 +282,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         }
         let Some(parent) = self.procs[task.index()].family.parent else {
             self.dead.push(task);
-            return;
+            return Flow::Exit;
         };
         self.unlink(parent, task);
         let family = &mut self.procs[parent.index()].family;
         if !family.waits {
             self.core.orphan(task);
             self.dead.push(task);
-            return;
+            return Flow::Exit;
         }
         self.objects.links.push_back(&mut family.zombies, task);
         let satisfied = match family.waiting {
@@ -294,6 +301,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             family.waiting = Waiting::No;
             self.wake(cpu, parent, Some(task), true);
         }
+        Flow::Exit
     }
 
     /// Collects children that have exited; sleeps while the wait is not satisfied.
@@ -321,42 +329,6 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         }
         family.waiting = if all { Waiting::All } else { Waiting::One };
         Flow::Block(TaskState::Sleeping, Todo::Do(op, 0))
-    }
-
-    /// Sends every living task of a template a fatal signal.
-    pub(crate) fn kill(&mut self, cpu: CpuId, sender: TaskId, template: TemplateId) {
-        let n = self.signal_targets[template.0 as usize].as_ref().map_or(0, Vec::len);
-        for index in 0..n {
-            let target = self.signal_targets[template.0 as usize]
-                .as_ref()
-                .and_then(|targets| targets.get(index).copied());
-            let Some(target) = target else { continue };
-            self.procs[target.index()].killed = true;
-            let facts = self.core.tasks().get(target);
-            match facts.state {
-                TaskState::Sleeping => {
-                    self.forget(target);
-                    self.wake(cpu, target, Some(sender), false);
-                }
-                TaskState::Running if target != sender => {
-                    let kick = Event::Kick { cpu: facts.cpu, interrupt: true };
-                    let at = self.now + self.config.cost.kick_latency.get();
-                    self.push_pending(at, Rank::Interrupt, 0, kick);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Takes a task off whatever it waits for.
-    fn forget(&mut self, task: TaskId) {
-        self.objects.forget(task);
-        for proc in &mut self.procs {
-            self.objects.links.remove(&mut proc.taken, task);
-        }
-        let proc = &mut self.procs[task.index()];
-        proc.in_sigwait = false;
-        proc.family.waiting = Waiting::No;
     }
 
     /// Frees tasks that exited and that nobody waits for, once no CPU is switching away from them.

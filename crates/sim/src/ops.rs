@@ -2,16 +2,14 @@
 //! Carrying out the operations of task programs.
 
 use schedlab_policy_api::{Mm, Policy, SchedEvent, TaskState};
-use schedlab_units::{CpuId, Nanos, TaskId};
+use schedlab_units::{CpuId, CpuSet, Nanos, Nice, TaskId};
 use schedlab_workload::Step;
-use schedlab_workload::ir::{MarkId, ObjectId, Op, SchedSpec, SignalTarget};
+use schedlab_workload::ir::{MarkId, Op, SchedSpec};
 
 use crate::cpu::{Phase, Why};
-use crate::objects::Objects;
 use crate::proc::{Then, Todo};
 use crate::queue::{Event, Rank};
-use crate::wait_queue::WaitQueue;
-use crate::{HostObserver, Sim, SimError};
+use crate::{HostObserver, Sim};
 use schedlab_kcore::Wakeup;
 
 /// How an operation went.
@@ -114,147 +112,37 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         op: &'w Op,
         amount: u64,
     ) -> Flow<'w> {
-        let complete = Flow::Block(TaskState::Sleeping, Todo::Complete(op));
-        match op {
-            Op::Sleep(_) => self.sleep_for(cpu, task, op, Nanos::from_ns(amount)),
-            Op::Timer { timer, absolute, .. } => {
-                self.periodic(cpu, task, op, *timer, Nanos::from_ns(amount), *absolute)
-            }
-            Op::Disk(_) => {
-                let wait = self.procs[task.index()].wait;
-                let at = self.now.saturating_add(Nanos::from_ns(amount));
-                self.push_pending(at, Rank::Interrupt, 0, Event::Device { task, wait });
-                Flow::Block(TaskState::Uninterruptible, Todo::Complete(op))
-            }
-            Op::Read { pipe, .. } => self.read(cpu, task, op, *pipe, amount),
-            Op::Write { pipe, .. } => self.write(cpu, task, op, *pipe, amount),
-            Op::SemWait(id) => {
-                let Objects { semaphores, links, .. } = &mut self.objects;
-                let semaphore = &mut semaphores[id.0 as usize];
-                if semaphore.count > 0 {
-                    semaphore.count -= 1;
-                    return Flow::Done;
-                }
-                links.push_back(&mut semaphore.waiters, task);
-                complete
-            }
-            Op::SemPost(id) => {
-                let Objects { semaphores, links, .. } = &mut self.objects;
-                let semaphore = &mut semaphores[id.0 as usize];
-                match links.pop_front(&mut semaphore.waiters) {
-                    Some(waiter) => self.wake(cpu, waiter, Some(task), false),
-                    None => semaphore.count += 1,
-                }
-                Flow::Done
-            }
-            Op::Lock(mutex) => self.lock_mutex(task, op, *mutex),
-            Op::Unlock(mutex) => {
-                self.unlock_mutex(cpu, task, *mutex);
-                Flow::Done
-            }
-            Op::CondWait { condition, mutex } => {
-                let serial = self.procs[task.index()].serial;
-                let held = self.objects.mutexes[mutex.0 as usize].owner == Some(serial);
-                self.procs[task.index()].relock = held;
-                if held {
-                    self.unlock_mutex(cpu, task, *mutex);
-                }
-                let Objects { conditions, links, .. } = &mut self.objects;
-                links.push_back(&mut conditions[condition.0 as usize], task);
-                complete
-            }
-            Op::CondSignal(condition) => {
-                self.wake_some(cpu, task, 1, false, |o| &mut o.conditions[condition.0 as usize]);
-                Flow::Done
-            }
-            Op::CondBroadcast(condition) => {
-                self.wake_some(cpu, task, u32::MAX, false, |o| {
-                    &mut o.conditions[condition.0 as usize]
-                });
-                Flow::Done
-            }
-            Op::Barrier(id) => {
-                let Objects { barriers, links, .. } = &mut self.objects;
-                let barrier = &mut barriers[id.0 as usize];
-                if barrier.arrived.len() + 1 < barrier.parties {
-                    links.push_back(&mut barrier.arrived, task);
-                    return complete;
-                }
-                self.wake_some(cpu, task, u32::MAX, false, |o| {
-                    &mut o.barriers[id.0 as usize].arrived
-                });
-                Flow::Done
-            }
-            Op::FutexArm(id) => {
-                self.objects.futexes[id.0 as usize].blocked = true;
-                Flow::Done
-            }
-            Op::FutexWait(id) => {
-                let Objects { futexes, links, .. } = &mut self.objects;
-                let futex = &mut futexes[id.0 as usize];
-                if !futex.blocked {
-                    return Flow::Done;
-                }
-                links.push_back(&mut futex.waiters, task);
-                complete
-            }
-            Op::FutexWake { futex, n } => {
-                self.futex_wake(cpu, task, *futex, *n);
-                Flow::Done
-            }
-            Op::ListJoin { list, wake, .. } => {
-                let Objects { lists, links, .. } = &mut self.objects;
-                links.push_front(&mut lists[list.0 as usize], task);
-                self.futex_wake(cpu, task, *wake, 1);
-                complete
-            }
-            Op::ListServe(list) => self.take_list(task, op, *list),
-            Op::Signal(target) => {
-                self.signal(cpu, task, *target);
-                Flow::Done
-            }
-            Op::Kill(template) => {
-                self.kill(cpu, task, *template);
-                Flow::Done
-            }
-            Op::SigWait { timeout, .. } => {
-                let limit = timeout.map(|_| Nanos::from_ns(amount));
-                self.wait_for_signal(task, op, limit)
-            }
-            Op::Fork { template, thread } => {
-                self.fork(cpu, task, *template, *thread);
-                Flow::Done
-            }
+        let span = Nanos::from_ns(amount);
+        match *op {
+            Op::Sleep(_) => self.sleep_for(task, op, span),
+            Op::Timer { timer, absolute, .. } => self.periodic(task, op, timer, span, absolute),
+            Op::Disk(_) => self.wait_for_device(task, op, span),
+            Op::Read { pipe, .. } => self.read(cpu, task, op, pipe, amount),
+            Op::Write { pipe, .. } => self.write(cpu, task, op, pipe, amount),
+            Op::SemWait(id) => self.sem_wait(task, op, id),
+            Op::SemPost(id) => self.sem_post(cpu, task, id),
+            Op::Lock(mutex) => self.lock_mutex(task, op, mutex),
+            Op::Unlock(mutex) => self.unlock_mutex(cpu, task, mutex),
+            Op::CondWait { condition, mutex } => self.cond_wait(cpu, task, op, condition, mutex),
+            Op::CondSignal(id) => self.cond_wake(cpu, task, id, 1),
+            Op::CondBroadcast(id) => self.cond_wake(cpu, task, id, u32::MAX),
+            Op::Barrier(id) => self.barrier(cpu, task, op, id),
+            Op::FutexArm(id) => self.futex_arm(id),
+            Op::FutexWait(id) => self.futex_wait(task, op, id),
+            Op::FutexWake { futex, n } => self.futex_wake(cpu, task, futex, n),
+            Op::ListJoin { list, wake, .. } => self.join_list(cpu, task, op, list, wake),
+            Op::ListServe(list) => self.take_list(task, op, list),
+            Op::Signal(target) => self.signal(cpu, task, target),
+            Op::Kill(template) => self.kill(cpu, task, template),
+            Op::SigWait { timeout, .. } => self.wait_for_signal(task, op, timeout.map(|_| span)),
+            Op::Fork { template, thread } => self.fork(cpu, task, template, thread),
             Op::WaitChildren | Op::WaitChild => self.wait_for_children(cpu, task, op),
-            Op::Exec => {
-                self.n_processes += 1;
-                self.core.exec(self.now, cpu, Mm(self.n_processes));
-                self.flush(cpu);
-                Flow::Done
-            }
-            Op::Exit => {
-                self.exit(cpu, task);
-                Flow::Exit
-            }
-            Op::Yield => {
-                self.core.yield_task(self.now, cpu);
-                self.flush(cpu);
-                Flow::Done
-            }
-            Op::SetSched(sched) => {
-                self.set_sched(cpu, task, sched);
-                Flow::Done
-            }
-            Op::SetNice(nice) => {
-                self.core.set_nice(self.now, cpu, task, *nice);
-                self.flush(cpu);
-                Flow::Done
-            }
-            Op::SetAffinity(cpus) => {
-                self.core.set_affinity(self.now, cpu, task, cpus);
-                self.flush(cpu);
-                Flow::Done
-            }
+            Op::Exec => self.exec(cpu),
+            Op::Exit => self.exit(cpu, task),
+            Op::Yield => self.sched_yield(cpu),
+            Op::SetSched(sched) => self.set_sched(cpu, task, sched),
+            Op::SetNice(nice) => self.set_nice(cpu, task, nice),
+            Op::SetAffinity(ref cpus) => self.set_affinity(cpu, task, cpus),
             Op::Run(_)
             | Op::RunForever
             | Op::Kernel(_)
@@ -289,162 +177,32 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         }
     }
 
-    fn read(&mut self, cpu: CpuId, task: TaskId, op: &'w Op, id: ObjectId, bytes: u64) -> Flow<'w> {
-        let pipe = &mut self.objects.pipes[id.0 as usize];
-        let sync = pipe.is_sync();
-        let moved = pipe.read(bytes);
-        if moved.wake_peer {
-            // A socket wakes all its writers, which wait without claim, a pipe the longest waiting.
-            let n = if pipe.is_socket() { u32::MAX } else { 1 };
-            self.wake_some(cpu, task, n, sync, |o| &mut o.pipes[id.0 as usize].writers);
-        }
-        let Objects { pipes, links, .. } = &mut self.objects;
-        let pipe = &mut pipes[id.0 as usize];
-        if moved.left > 0 {
-            links.push_back(&mut pipe.readers, task);
-            return Flow::Block(TaskState::Sleeping, Todo::Do(op, moved.left));
-        }
-        if pipe.is_readable() {
-            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].readers);
-        }
+    fn exec(&mut self, cpu: CpuId) -> Flow<'w> {
+        self.n_processes += 1;
+        self.core.exec(self.now, cpu, Mm(self.n_processes));
+        self.flush(cpu);
         Flow::Done
     }
 
-    fn write(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        op: &'w Op,
-        id: ObjectId,
-        bytes: u64,
-    ) -> Flow<'w> {
-        let pipe = &mut self.objects.pipes[id.0 as usize];
-        let sync = pipe.is_sync();
-        let moved = pipe.write(bytes);
-        if moved.wake_peer {
-            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].readers);
-        }
-        let Objects { pipes, links, .. } = &mut self.objects;
-        let pipe = &mut pipes[id.0 as usize];
-        if moved.left > 0 {
-            links.push_back(&mut pipe.writers, task);
-            return Flow::Block(TaskState::Sleeping, Todo::Do(op, moved.left));
-        }
-        if pipe.has_room() {
-            self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].writers);
-        }
+    fn sched_yield(&mut self, cpu: CpuId) -> Flow<'w> {
+        self.core.yield_task(self.now, cpu);
+        self.flush(cpu);
         Flow::Done
     }
 
-    /// Wakes up to `n` tasks of a queue; `sync` hints that the waker is about to sleep.
-    fn wake_some(
-        &mut self,
-        cpu: CpuId,
-        task: TaskId,
-        n: u32,
-        sync: bool,
-        queue: impl Fn(&mut Objects) -> &mut WaitQueue,
-    ) {
-        for _ in 0..n {
-            // The queue is looked up again each time: a wake-up may touch any of them.
-            let mut taken = *queue(&mut self.objects);
-            let Some(waiter) = self.objects.links.pop_front(&mut taken) else { return };
-            *queue(&mut self.objects) = taken;
-            self.wake(cpu, waiter, Some(task), sync);
-        }
+    fn set_nice(&mut self, cpu: CpuId, task: TaskId, nice: Nice) -> Flow<'w> {
+        self.core.set_nice(self.now, cpu, task, nice);
+        self.flush(cpu);
+        Flow::Done
     }
 
-    fn lock_mutex(&mut self, task: TaskId, op: &'w Op, id: ObjectId) -> Flow<'w> {
-        let serial = self.procs[task.index()].serial;
-        let Objects { mutexes, links, .. } = &mut self.objects;
-        let mutex = &mut mutexes[id.0 as usize];
-        match mutex.owner {
-            None => {
-                mutex.owner = Some(serial);
-                Flow::Done
-            }
-            Some(owner) if owner == serial => {
-                self.fault = Some(SimError::SelfDeadlock {
-                    at: self.now,
-                    task: self.name_of(task),
-                    mutex: self.workload.objects.mutexes[id.0 as usize].name.clone(),
-                });
-                Flow::Done
-            }
-            Some(_) => {
-                links.push_back(&mut mutex.waiters, task);
-                Flow::Block(TaskState::Sleeping, Todo::Complete(op))
-            }
-        }
+    fn set_affinity(&mut self, cpu: CpuId, task: TaskId, cpus: &CpuSet) -> Flow<'w> {
+        self.core.set_affinity(self.now, cpu, task, cpus);
+        self.flush(cpu);
+        Flow::Done
     }
 
-    /// Hands the mutex to the longest waiter.
-    fn unlock_mutex(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) {
-        let serial = self.procs[task.index()].serial;
-        let Objects { mutexes, links, .. } = &mut self.objects;
-        let mutex = &mut mutexes[id.0 as usize];
-        if mutex.owner != Some(serial) {
-            self.fault = Some(SimError::NotOwner {
-                at: self.now,
-                task: self.name_of(task),
-                mutex: self.workload.objects.mutexes[id.0 as usize].name.clone(),
-            });
-            return;
-        }
-        let heir = links.pop_front(&mut mutex.waiters);
-        mutex.owner = heir.map(|heir| self.procs[heir.index()].serial);
-        if let Some(heir) = heir {
-            self.wake(cpu, heir, Some(task), false);
-        }
-    }
-
-    /// The second half of a condition wait.
-    fn relock(&mut self, task: TaskId, op: &'w Op, id: ObjectId) -> Flow<'w> {
-        if !std::mem::replace(&mut self.procs[task.index()].relock, false) {
-            return Flow::Done;
-        }
-        self.lock_mutex(task, op, id)
-    }
-
-    fn futex_wake(&mut self, cpu: CpuId, task: TaskId, id: ObjectId, n: u32) {
-        self.objects.futexes[id.0 as usize].blocked = false;
-        self.wake_some(cpu, task, n, false, |o| &mut o.futexes[id.0 as usize].waiters);
-    }
-
-    fn signal(&mut self, cpu: CpuId, task: TaskId, target: SignalTarget) {
-        match target {
-            SignalTarget::Parent => {
-                if let Some(parent) = self.procs[task.index()].family.parent {
-                    self.post_signal(cpu, task, parent);
-                }
-            }
-            SignalTarget::Template(template) => {
-                let n = self.signal_targets[template.0 as usize].as_ref().map_or(0, Vec::len);
-                for index in 0..n {
-                    let target = self.signal_targets[template.0 as usize]
-                        .as_ref()
-                        .and_then(|targets| targets.get(index).copied());
-                    if let Some(target) = target {
-                        self.post_signal(cpu, task, target);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Signals coalesce: one that is pending already is dropped, and a task that is awake is not
-    /// woken (spec cfs-eevdf §6 Q14).
-    fn post_signal(&mut self, cpu: CpuId, sender: TaskId, target: TaskId) {
-        let proc = &mut self.procs[target.index()];
-        if std::mem::replace(&mut proc.signal_pending, true) {
-            return;
-        }
-        if std::mem::replace(&mut proc.in_sigwait, false) {
-            self.wake(cpu, target, Some(sender), false);
-        }
-    }
-
-    fn set_sched(&mut self, cpu: CpuId, task: TaskId, sched: &SchedSpec) {
+    fn set_sched(&mut self, cpu: CpuId, task: TaskId, sched: SchedSpec) -> Flow<'w> {
         let facts = self.core.tasks().get(task);
         if facts.class != sched.class || facts.rt_priority != sched.rt_priority {
             self.core.set_class(self.now, cpu, task, sched.class, sched.rt_priority);
@@ -452,6 +210,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.core.set_nice(self.now, cpu, task, sched.nice);
         self.core.set_slice(self.now, cpu, task, sched.slice.as_ns());
         self.flush(cpu);
+        Flow::Done
     }
 
     /// Wakes `task` on `cpu`, charges the wake-up, and sends on what it caused.

@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Lists of tasks that another task wakes in one go (schbench's message threads).
 
-use schedlab_policy_api::Policy;
+use schedlab_policy_api::{Policy, TaskState};
 use schedlab_units::{CpuId, Nanos, TaskId};
 use schedlab_workload::ir::{ObjectId, Op};
 
+use crate::objects::Objects;
 use crate::ops::Flow;
 use crate::proc::{Then, Todo};
 use crate::{HostObserver, Sim};
 
 impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
+    /// Joins the list, wakes the task that serves it, and sleeps.
+    pub(crate) fn join_list(
+        &mut self,
+        cpu: CpuId,
+        task: TaskId,
+        op: &'w Op,
+        list: ObjectId,
+        wake: ObjectId,
+    ) -> Flow<'w> {
+        let Objects { lists, links, .. } = &mut self.objects;
+        links.push_front(&mut lists[list.0 as usize], task);
+        self.futex_wake(cpu, task, wake, 1);
+        Flow::Block(TaskState::Sleeping, Todo::Complete(op))
+    }
+
     /// Takes the whole list and reads the clock once for all its members.
     pub(crate) fn take_list(&mut self, task: TaskId, op: &'w Op, list: ObjectId) -> Flow<'w> {
         let members = &mut self.objects.lists[list.0 as usize];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Sleeping for a time: one-shot and periodic timers, waits with a limit.
+//! Sleeping for a time: one-shot and periodic timers, devices.
 
 use schedlab_policy_api::{Policy, TaskState, TimerBase};
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
@@ -15,13 +15,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     ///
     /// Where sleeps are served in jiffies, a real-time task that asks for at most 2 ms busy-waits
     /// in the kernel instead (spec linux-2.4-goodness §4.14).
-    pub(crate) fn sleep_for(
-        &mut self,
-        _cpu: CpuId,
-        task: TaskId,
-        op: &'w Op,
-        span: Nanos,
-    ) -> Flow<'w> {
+    pub(crate) fn sleep_for(&mut self, task: TaskId, op: &'w Op, span: Nanos) -> Flow<'w> {
         let class = self.core.tasks().get(task).class;
         if self.config.time.timers == TimerBase::Jiffies
             && let Some(left) = TimerBase::busy_wait(class, span)
@@ -36,7 +30,6 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// has passed, go on at once, a relative timer starting anew from now.
     pub(crate) fn periodic(
         &mut self,
-        _cpu: CpuId,
         task: TaskId,
         op: &'w Op,
         timer: ObjectId,
@@ -67,37 +60,16 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         Flow::Done
     }
 
-    /// Waits for a signal, at most `limit` long.
-    pub(crate) fn wait_for_signal(
-        &mut self,
-        task: TaskId,
-        op: &'w Op,
-        limit: Option<Nanos>,
-    ) -> Flow<'w> {
-        let proc = &mut self.procs[task.index()];
-        if std::mem::replace(&mut proc.signal_pending, false) {
-            return Flow::Done;
-        }
-        proc.in_sigwait = true;
-        if let Some(limit) = limit {
-            self.arm_sleep(task, self.now.saturating_add(limit));
-        }
-        Flow::Block(TaskState::Sleeping, Todo::Complete(op))
-    }
-
-    /// After a wait for a signal: takes the signal, or notes that time ran out.
-    pub(crate) fn take_signal(&mut self, task: TaskId, on_timeout: Option<u32>) {
-        let proc = &mut self.procs[task.index()];
-        if std::mem::replace(&mut proc.signal_pending, false) {
-            return;
-        }
-        if let Some(target) = on_timeout {
-            proc.vm.jump(target);
-        }
+    /// Waits for a device, whose completion arrives as an interrupt.
+    pub(crate) fn wait_for_device(&mut self, task: TaskId, op: &'w Op, span: Nanos) -> Flow<'w> {
+        let wait = self.procs[task.index()].wait;
+        let at = self.now.saturating_add(span);
+        self.push_pending(at, Rank::Interrupt, 0, Event::Device { task, wait });
+        Flow::Block(TaskState::Uninterruptible, Todo::Complete(op))
     }
 
     /// Queues the end of a sleep that is asked to end at `until`.
-    fn arm_sleep(&mut self, task: TaskId, until: Time) {
+    pub(crate) fn arm_sleep(&mut self, task: TaskId, until: Time) {
         let span = until.saturating_since(self.now);
         let at = match self.config.time.timers {
             TimerBase::Jiffies => {
