@@ -70,7 +70,7 @@ Example: schedlab run audio-vs-compile -p goodness -p eevdf@6.12:base_slice=1ms 
 pub(crate) struct RunArgs {
     /// Built-in workload, .toml file, or .json file in rt-app's grammar; `-` reads standard input
     pub(crate) workload: String,
-    /// Policy, as NAME[@VARIANT][:KEY=VALUE,…]; the first one is the base of the comparison
+    /// Policy, as `NAME[@VARIANT][:KEY=VALUE,…]`; the first one is the base of the comparison
     #[arg(long = "policy", short, required = true, value_name = "SPEC")]
     #[arg(value_parser = PolicySpec::parse)]
     pub(crate) policies: Vec<PolicySpec>,

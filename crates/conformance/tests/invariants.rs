@@ -148,7 +148,7 @@ mod longest_wait {
     use schedlab_lab::metered::Metered;
     use schedlab_lab::spec::PolicySpec;
     use schedlab_policies::with_policy;
-    use schedlab_policy_api::{Build, Policy, PolicyDef, PolicyVisitor, Topology};
+    use schedlab_policy_api::{Build, PolicyDef, PolicyVisitor, Topology};
     use schedlab_sim::{Sim, SimConfig};
     use schedlab_units::{Nanos, Time};
     use schedlab_workload::Workload;

@@ -122,7 +122,7 @@ mod tests {
     fn wmult_is_rounded_inverse_of_weight() {
         for nice in -20..=19 {
             let w = Nice::new(nice).expect("legal").weight();
-            let exact = (1u64 << 32) as u64 / u64::from(w.weight);
+            let exact = (1u64 << 32) / u64::from(w.weight);
             let off = exact.abs_diff(u64::from(w.wmult));
             assert!(off <= 1, "nice {nice}: {} against {exact}", w.wmult);
         }
