@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Results for people and programs: text, JSON, CSV.
+//! Results for people and programs: text, JSON, CSV; and the pages of the policies.
 //!
 //! Everything is made from a [`schedlab_lab::result::Comparison`]; a new form of output is one file
 //! in `outputs` and one line in [`OUTPUTS`]. The crate runs nothing and knows no terminal: width
@@ -11,9 +11,11 @@ mod format;
 mod headline;
 pub mod model;
 mod outputs;
+mod policy_page;
 mod sections;
 mod stats;
 mod table;
 
 pub use format::wrap;
 pub use outputs::{OUTPUTS, Options, Output, output_by_name};
+pub use policy_page::policy_page;
