@@ -207,18 +207,19 @@ impl Bfs {
             let mut n_scanned = 0;
             for (task, deadline) in self.queue.iter(prio) {
                 n_scanned += 1;
+                let at = deadline.wrapping_add(self.distance(cx, cpu, task));
+                if best.is_some_and(|(earliest, _)| at >= earliest) {
+                    continue;
+                }
                 let facts = cx.tasks.get(task);
                 if !facts.affinity.contains(cpu) {
                     continue;
                 }
-                let at = deadline.wrapping_add(self.distance(cx, cpu, task));
                 if facts.on_cpu && cx.curr(cpu) != Some(task) {
-                    passed = Some(passed.map_or(at, |earliest| earliest.min(at)));
+                    passed = Some(passed.map_or(at, |earliest: u64| earliest.min(at)));
                     continue;
                 }
-                if best.is_none_or(|(earliest, _)| at < earliest) {
-                    best = Some((at, task));
-                }
+                best = Some((at, task));
                 if prio < ISO_PRIO {
                     break;
                 }
@@ -245,6 +246,9 @@ impl Bfs {
     /// What nearness adds to the deadline of `task` on `cpu` (quirk Q4: nanoseconds).
     #[inline]
     fn distance(&self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId) -> u64 {
+        if self.knobs.one_cache {
+            return 0;
+        }
         let p = &self.tasks[task.index()];
         let far = locality(cx.topo, cpu, p.cpu);
         if far == 0 || self.cpus[cpu.index()].last_task == Some(self.life(task)) {

@@ -2,6 +2,7 @@
 //! Knobs and variants of the policy, and their resolved form for one machine.
 
 use schedlab_policy_api::{Build, Variant};
+use schedlab_units::CpuId;
 
 use super::arith::{self, N_USER_PRIO};
 
@@ -64,6 +65,8 @@ pub(super) const VARIANTS: &[Variant] = &[
 pub(super) struct Knobs {
     /// Whether the kernel is one for several CPUs.
     pub(super) smp: bool,
+    /// Whether all CPUs share a cache, so that none is farther than another.
+    pub(super) one_cache: bool,
     pub(super) tick_ns: u64,
     pub(super) rr: i32,
     /// In 1024-ns units.
@@ -97,6 +100,7 @@ impl Knobs {
         };
         Self {
             smp: n_cpus > 1,
+            one_cache: build.topo.llc_cpus(CpuId(0)).len() == n_cpus,
             tick_ns: build.hz.tick().as_ns(),
             rr,
             quota: arith::quota(rr),

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: GPL-2.0-only
-//! Shares that spec bfs §6 and §8 give for CPU-bound tasks, in percent of a CPU.
+// SPDX-License-Identifier: GPL-20000-only
+//! Shares that spec bfs §6 and §8 give for CPU-bound tasks, in hundredths of a percent of a CPU.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -10,12 +10,12 @@ use schedlab_units::{CpuId, TaskId};
 use super::csv::rows;
 use super::rig::{DEPTH, Rig};
 
-fn near(found: f64, expected: f64, tolerance: f64, what: &str) {
-    assert!((found - expected).abs() <= tolerance, "{what}: {found:.4}, not {expected}");
+fn near(found: u64, expected: u64, tolerance: u64, what: &str) {
+    assert!(found.abs_diff(expected) <= tolerance, "{what}: {found}, not {expected}");
 }
 
 /// One task of depth 6 beside `n` of depth 6 + `delta` on two CPUs, for 30 s.
-fn browser_share(hz: u32, set: &str, delta: i32, n: usize) -> f64 {
+fn browser_share(hz: u32, set: &str, delta: i32, n: usize) -> u64 {
     let mut rig = Rig::new(2, hz, set);
     let browser = rig.hog(0, SchedClass::Normal, 6);
     rig.settle();
@@ -34,7 +34,7 @@ fn vectors_sensitivity_of_depth() {
         for n in [2, 24, 42] {
             let found = browser_share(row.get("hz"), DEPTH, row.get("delta"), n);
             let what = format!("{} levels, {n} loads, HZ {}", row.text("delta"), row.text("hz"));
-            near(found, row.get(&format!("n{n}")), 0.02, &what);
+            near(found, 100 * row.get::<u64>(&format!("n{n}")), 200, &what);
         }
     }
 }
@@ -42,7 +42,7 @@ fn vectors_sensitivity_of_depth() {
 /// C10: a depth of 6 is like nice 19 (quirk Q12).
 #[test]
 fn claim_c10_depth_is_like_nice() {
-    for (n, depth6, nice19) in [(36, 0.872, 0.889), (42, 0.697, 0.726), (64, 0.207, 0.229)] {
+    for (n, depth6, nice19) in [(36, 8720, 8890), (42, 6970, 7260), (64, 2070, 2290)] {
         for (nice, depth, expected) in [(0, 6, depth6), (19, 1, nice19)] {
             let mut rig = Rig::new(2, 1000, DEPTH);
             let browser = rig.hog(0, SchedClass::Normal, 1);
@@ -52,13 +52,13 @@ fn claim_c10_depth_is_like_nice() {
                 rig.settle();
             }
             rig.run_until_ms(30_000);
-            near(rig.share(browser), expected, 0.02, &format!("{n} loads, nice {nice}"));
+            near(rig.share(browser), expected, 200, &format!("{n} loads, nice {nice}"));
         }
     }
 }
 
 /// Shares of two hogs on one CPU after 60 s.
-fn two_hogs(set: &str, a: (i32, i32), b: (i32, i32)) -> [f64; 2] {
+fn two_hogs(set: &str, a: (i32, i32), b: (i32, i32)) -> [u64; 2] {
     let mut rig = Rig::new(1, 1000, set);
     let tasks = [a, b].map(|(nice, depth)| rig.fresh(nice, depth));
     rig.start();
@@ -70,23 +70,23 @@ fn two_hogs(set: &str, a: (i32, i32), b: (i32, i32)) -> [f64; 2] {
 #[test]
 fn claim_c20_depths_5_and_6() {
     let [a, b] = two_hogs(DEPTH, (0, 5), (0, 6));
-    near(a, 0.857, 0.003, "depth 5");
-    near(b, 0.143, 0.003, "depth 6");
+    near(a, 8570, 30, "depth 5");
+    near(b, 1430, 30, "depth 6");
 }
 
 /// C22: the ratio of nice levels.
 #[test]
 fn claim_c22_nice() {
-    for (nice, ratio) in [(19, 0.0333), (10, 0.106), (5, 0.280), (1, 1.0)] {
+    for (nice, ratio) in [(19, 333), (10, 1060), (5, 2800), (1, 10000)] {
         let [a, b] = two_hogs("", (0, 1), (nice, 1));
-        near(b / a, ratio, 0.002, &format!("nice {nice}"));
+        near(10_000 * b / a, ratio, 20, &format!("nice {nice}"));
     }
 }
 
 /// C18 and quirk Q13: threads of one group beside a single task.
 #[test]
 fn claim_c18_thread_groups() {
-    for (k, group_share) in [(2, 0.155), (4, 0.162), (8, 0.166), (16, 0.168)] {
+    for (k, group_share) in [(2, 1550), (4, 1620), (8, 1660), (16, 1680)] {
         let mut rig = Rig::new(1, 1000, "group_thread_accounting=1;deadline_cap=1");
         let single = rig.fresh(0, 1);
         let leader = rig.process();
@@ -100,9 +100,9 @@ fn claim_c18_thread_groups() {
         rig.start();
         rig.run_until_ms(60_000);
         assert_eq!(rig.inspect(threads[0], "threads_running"), k);
-        let share: f64 = threads.iter().map(|thread| rig.share(*thread)).sum();
-        near(share, group_share, 0.004, &format!("{k} threads"));
-        near(rig.share(single), 1.0 - group_share, 0.004, &format!("beside {k} threads"));
+        let share: u64 = threads.iter().map(|thread| rig.share(*thread)).sum();
+        near(share, group_share, 40, &format!("{k} threads"));
+        near(rig.share(single), 10_000 - group_share, 40, &format!("beside {k} threads"));
     }
 }
 
@@ -172,9 +172,9 @@ fn claim_c19_branch_penalty() {
 /// C19: the penalty works on the same load in the same direction; without it shares are equal.
 #[test]
 fn claim_c19_branch_penalty_on_loads() {
-    for (n, on, off) in [(2, 1.0, 0.68), (24, 1.0, 0.081), (42, 0.71, 0.048)] {
-        near(browser_share(1000, "branch_penalty=1", 5, n), on, 0.02, &format!("{n} loads, on"));
+    for (n, on, off) in [(2, 10000, 6800), (24, 10000, 810), (42, 7100, 480)] {
+        near(browser_share(1000, "branch_penalty=1", 5, n), on, 200, &format!("{n} loads, on"));
         let found = browser_share(1000, "", 5, n);
-        near(found, off, 0.25 * off, &format!("{n} loads, off"));
+        near(found, off, off / 4, &format!("{n} loads, off"));
     }
 }

@@ -4,7 +4,10 @@
 mod claims;
 mod cpus;
 mod csv;
+mod hooks;
+mod random;
 mod rig;
+mod structures;
 mod ticks;
 mod traces;
 mod values;

@@ -176,10 +176,10 @@ impl Rig {
     pub(super) fn curr(&self, cpu: u32) -> Option<TaskId> {
         self.core.curr(CpuId(cpu))
     }
-    /// Percentage of `ms` milliseconds that `task` ran.
-    pub(super) fn share(&self, task: TaskId) -> f64 {
+    /// Time that `task` ran, in hundredths of a percent of one CPU since the start.
+    pub(super) fn share(&self, task: TaskId) -> u64 {
         let run = self.core.task_account(self.now, task).run;
-        run.as_ns() as f64 / self.now.as_ns() as f64
+        run.as_ns() * 10_000 / self.now.as_ns()
     }
     /// What the policy says of `task` under `name`.
     pub(super) fn inspect(&self, task: TaskId, name: &str) -> i64 {
