@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-20000-only
+// SPDX-License-Identifier: GPL-2.0-only
 //! Shares that spec bfs §6 and §8 give for CPU-bound tasks, in hundredths of a percent of a CPU.
 
 use alloc::format;

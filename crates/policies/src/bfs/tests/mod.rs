@@ -5,6 +5,7 @@ mod claims;
 mod cpus;
 mod csv;
 mod hooks;
+mod make;
 mod random;
 mod rig;
 mod structures;

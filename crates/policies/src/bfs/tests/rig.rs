@@ -161,15 +161,19 @@ impl Rig {
             self.settle();
         }
     }
+    /// When the next tick comes.
+    pub(super) fn next_tick_ns(&self) -> u64 {
+        (self.n_ticks + 1) * self.tick_ns
+    }
     /// Ticks until `ms`.
     pub(super) fn run_until_ms(&mut self, ms: u64) {
-        while (self.n_ticks + 1) * self.tick_ns <= ms * 1_000_000 {
+        while self.next_tick_ns() <= ms * 1_000_000 {
             self.tick();
         }
     }
     /// Moves the clock between two ticks.
     pub(super) fn advance_to(&mut self, ns: u64) {
-        assert!(ns < (self.n_ticks + 1) * self.tick_ns, "no tick may be left out");
+        assert!(ns <= self.next_tick_ns(), "no tick may be left out");
         self.now = Time::from_ns(ns);
     }
     /// The current task of `cpu`.
