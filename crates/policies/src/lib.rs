@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod bfs;
 pub mod eevdf;
 mod fair;
 mod fifo;
@@ -17,6 +18,7 @@ mod registry;
 mod rr;
 mod rt;
 
+pub use bfs::{Bfs, BfsTunables};
 pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};

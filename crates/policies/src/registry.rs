@@ -24,6 +24,7 @@ macro_rules! registry {
 }
 
 registry! {
+    "bfs" => crate::Bfs,
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
