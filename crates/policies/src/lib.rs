@@ -16,9 +16,11 @@ mod lists;
 mod registry;
 mod rr;
 mod rt;
+mod spa;
 
 pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};
 pub use registry::{NAMES, infos, with_policy};
 pub use rr::{Rr, RrTunables};
+pub use spa::{Spa, SpaTunables};

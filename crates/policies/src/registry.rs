@@ -28,4 +28,5 @@ registry! {
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
     "rr" => crate::Rr,
+    "spa" => crate::Spa,
 }
