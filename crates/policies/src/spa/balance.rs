@@ -6,11 +6,11 @@ use schedlab_units::CpuId;
 
 use super::policy::Spa;
 
-/// The CPU to pull from and the budget of pulls, as CPU `this` sees the machine; none = no imbalance.
+/// The CPU to pull from and the budget of pulls, as CPU `this` sees the machine; none = nowhere.
 ///
 /// `nr_running` is the run-queue length of each CPU; `prev_load` what `this` saw last time.
 ///
-/// Source: 2.6.6 `sched.c` `find_busiest_queue`, `load_balance`; spec §4.1 load_balance steps 1 to 3.
+/// Source: 2.6.6 `sched.c` `find_busiest_queue`; spec §4.1 load_balance steps 1 to 3.
 pub(super) fn find_busiest(
     this: usize,
     idle: bool,
@@ -38,7 +38,7 @@ pub(super) fn find_busiest(
 }
 
 impl Spa {
-    /// `rebalance_tick`: an idle CPU looks around every millisecond, a busy one five times a second.
+    /// An idle CPU looks around every millisecond, a busy one five times a second.
     ///
     /// Source: 2.6.6 `sched.c` `rebalance_tick`; spec §4.1 load_balance, callers.
     pub(super) fn rebalance_tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, idle: bool) {

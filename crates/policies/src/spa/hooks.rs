@@ -81,7 +81,7 @@ impl Policy for Spa {
     /// A task stays where it last ran, but follows a waker that is about to sleep; a new one
     /// starts where it was forked.
     ///
-    /// Source: 2.6.6 `sched.c` `try_to_wake_up`, `wake_up_forked_process`; spec §4.1 wake-up step 2.
+    /// Source: 2.6.6 `sched.c` `try_to_wake_up`, `wake_up_forked_process`; spec §4.1 wake-up, fork.
     fn select_cpu(&mut self, cx: &mut Ctx<'_>, task: TaskId, wake: Wake) -> CpuId {
         let facts = cx.tasks.get(task);
         let follows = match wake {
@@ -92,7 +92,7 @@ impl Policy for Spa {
         if follows && facts.affinity.contains(cx.this_cpu) { cx.this_cpu } else { facts.cpu }
     }
 
-    /// Source: 2.6.6 `sched.c` `try_to_wake_up`, `do_fork`, `__migrate_task`, `pull_task`; spec §4.1.
+    /// Source: 2.6.6 `try_to_wake_up`, `do_fork`, `__migrate_task`, `pull_task`; spec §4.1.
     fn wakeup_preempt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId, wake: Wake) {
         match wake {
             Wake::Wakeup { waker, sync } => {

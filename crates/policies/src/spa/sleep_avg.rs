@@ -98,7 +98,7 @@ impl Scale {
         let points = (MAX_BONUS as i64 / 2 + Self::delta(nice) + 1) as u64;
         (self.max_sleep_avg * points / MAX_BONUS).saturating_sub(1) * self.jiffy_ns
     }
-    /// `TIMESLICE_GRANULARITY(p)` at bonus `bonus` in jiffies; `n_cpus` is 1 in a kernel for one CPU.
+    /// `TIMESLICE_GRANULARITY(p)` at `bonus` in jiffies; `n_cpus` is 1 in a kernel for one CPU.
     pub(super) const fn granularity(&self, bonus: u64, n_cpus: u64) -> u64 {
         let steps = if bonus < MAX_BONUS { MAX_BONUS - bonus } else { 1 };
         self.min_timeslice * (1 << (steps - 1)) * n_cpus

@@ -299,7 +299,7 @@ fn variant_2_6_7_rc3_has_slices_of_100_ms() {
     assert_eq!((ran + 300) / 600, 546);
 }
 
-/// Q10: two hogs some levels apart, better task first, both without sleep_avg; the worse one's share
+/// Q10: two hogs some levels apart, better one first, both without sleep_avg; the other one's share
 /// in tenths of a per cent.
 #[test]
 fn nice_acts_through_promotion_only() {

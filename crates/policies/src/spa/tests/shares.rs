@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 60 and 62 to 65: shares of a sleeper beside a hog, means over 14 seeds.
+//! Rows 60 and 62 to 65 and claim S6: shares of a sleeper beside a hog, means over 14 seeds.
 
 use alloc::vec::Vec;
 
@@ -30,13 +30,19 @@ fn shares(set: &str, burst_ms: u64, sleep_ms: u64, seed: u64, long: bool) -> (u6
     (first, share(before, used(&pair)))
 }
 
-/// Whether `found` lies within `tolerance`, both in hundredths, of `printed` in per cent.
+/// A percentage with one decimal in hundredths.
+fn hundredths(text: &str) -> u64 {
+    let (whole, tenths) = text.split_once('.').expect("one decimal");
+    100 * whole.parse::<u64>().expect("a number") + 10 * tenths.parse::<u64>().expect("a digit")
+}
+
+/// Asserts that `found` lies within `tolerance` of `printed`, or in the range printed.
 fn check(row: &str, printed: &str, found: u64, tolerance: u64) {
-    let (whole, tenths) = printed.split_once('.').expect("one decimal");
-    let printed = 100 * whole.parse::<u64>().expect("a number")
-        + 10 * tenths.parse::<u64>().expect("a digit");
-    let apart = found.abs_diff(printed);
-    assert!(apart <= tolerance, "{row}: {found} is {apart} from {printed}, above {tolerance}");
+    let (low, high) = match printed.split_once('-') {
+        Some((low, high)) => (hundredths(low), hundredths(high)),
+        None => (hundredths(printed) - tolerance, hundredths(printed) + tolerance),
+    };
+    assert!((low..=high).contains(&found), "{row}: {found} is not in {low} to {high}");
 }
 
 fn check_row(id: &str) {
@@ -52,14 +58,7 @@ fn check_row(id: &str) {
         let mean = |of: fn(&(u64, u64)) -> u64| runs.iter().map(of).sum::<u64>() / SEEDS;
         check(&name, row.text("first"), mean(|run| run.0), row.get("within"));
         if long {
-            let last = mean(|run| run.1);
-            if row.text("minute10").contains('-') {
-                let (low, high) = row.text("minute10").split_once('-').expect("a range");
-                let [low, high] = [low, high].map(|text| text.parse::<u64>().expect("per cent"));
-                assert!((low * 100..=high * 100).contains(&last), "{name}, minute 10: {last}");
-            } else {
-                check(&name, row.text("minute10"), last, row.get("within"));
-            }
+            check(&name, row.text("minute10"), mean(|run| run.1), row.get("within"));
         }
     }
 }
@@ -87,4 +86,10 @@ fn vectors_64_shares_with_slice_100() {
 #[test]
 fn vectors_65_shares_with_rarer_promotion() {
     check_row("65");
+}
+
+/// Claim S6; its DOUBT about 50 and 75 ms is kept as the ranges of means that the spec saw.
+#[test]
+fn claim_s6_shares_by_slice() {
+    check_row("S6");
 }
