@@ -158,15 +158,24 @@ fn woken_task_stays_on_its_last_cpu() {
     assert_eq!(rig.core.tasks().cpu(sleeper), CpuId(0));
 }
 
+/// The new time stamp is the new CPU's last tick, an `unsigned long` too: on 32 bits its difference
+/// to the clock wraps like that of Q6.
 #[test]
 fn change_of_affinity_activates_on_the_new_cpu() {
-    let mut rig = Rig::new(2, "", true);
-    let tasks = hogs(&mut rig, 0, 2);
-    rig.now = rig.now + Nanos::from_ms(5);
-    rig.core.set_affinity(rig.now, CpuId(0), tasks[1], &CpuSet::single(CpuId(1)));
-    assert_eq!(rig.core.tasks().cpu(tasks[1]), CpuId(1));
-    assert_eq!(rig.inspect(tasks[1], "activated"), 1);
-    // Five milliseconds of waiting count as sleep, twice each at bonus 8.
-    assert_eq!(rig.inspect(tasks[1], "sleep_avg"), 826_000_000);
-    assert!(rig.core.need_resched(CpuId(1)));
+    for (set, picked) in [("word_bits=64", 828_968_750), ("", 918_000_000)] {
+        let mut rig = Rig::new(2, set, true);
+        rig.core.tick(rig.now, CpuId(1));
+        let tasks = hogs(&mut rig, 0, 2);
+        rig.now = rig.now + Nanos::from_ms(5);
+        rig.core.set_affinity(rig.now, CpuId(0), tasks[1], &CpuSet::single(CpuId(1)));
+        assert_eq!(rig.core.tasks().cpu(tasks[1]), CpuId(1));
+        assert_eq!(rig.inspect(tasks[1], "activated"), 1);
+        // Five milliseconds of waiting count as sleep, twice each at bonus 8.
+        assert_eq!(rig.inspect(tasks[1], "sleep_avg"), 826_000_000);
+        assert!(rig.core.need_resched(CpuId(1)));
+        // And once more when it is picked: 38 of 128 of the time since the last tick.
+        rig.settle();
+        assert_eq!(rig.core.curr(CpuId(1)), Some(tasks[1]));
+        assert_eq!(rig.inspect(tasks[1], "sleep_avg"), picked, "`{set}`");
+    }
 }

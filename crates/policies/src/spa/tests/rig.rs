@@ -155,10 +155,23 @@ pub(super) struct Pair {
 impl Pair {
     /// S with bursts of `burst_us` and sleeps of `sleep_ms`, H, both nice 0 with bonus 8.
     pub(super) fn new(set: &str, burst_us: u64, sleep_ms: u64, jitter: Option<Rng>) -> Self {
+        Self::with_hogs(set, burst_us, sleep_ms, jitter, 1)
+    }
+    /// The same beside `n_hogs`; what counts as H's CPU time is that of the first.
+    pub(super) fn with_hogs(
+        set: &str,
+        burst_us: u64,
+        sleep_ms: u64,
+        jitter: Option<Rng>,
+        n_hogs: u32,
+    ) -> Self {
         let mut rig = Rig::new(1, set, jitter.is_none());
         let new = rig.process(0);
         let sleeper = rig.start(&new, 816);
         let hog = rig.start(&new, 816);
+        (1..n_hogs).for_each(|_| {
+            rig.start(&new, 816);
+        });
         rig.schedule(CPU);
         let start = rig.now;
         let mut pair = Self {
@@ -221,6 +234,10 @@ impl Pair {
         while self.next_tick <= self.start + span {
             self.step();
         }
+    }
+    /// Whether S wants the CPU and does not have it.
+    pub(super) fn sleeper_waits(&self) -> bool {
+        self.wakes_at.is_none() && self.rig.core.curr(CPU) != Some(self.sleeper)
     }
     /// Time since the start.
     pub(super) fn elapsed(&self) -> Nanos {
