@@ -17,6 +17,7 @@ mod lists;
 mod registry;
 mod rr;
 mod rt;
+mod spa;
 
 pub use bfs::{Bfs, BfsTunables};
 pub use eevdf::{Eevdf, EevdfTunables};
@@ -24,3 +25,4 @@ pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};
 pub use registry::{NAMES, infos, with_policy};
 pub use rr::{Rr, RrTunables};
+pub use spa::{Spa, SpaTunables};

@@ -29,4 +29,5 @@ registry! {
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
     "rr" => crate::Rr,
+    "spa" => crate::Spa,
 }
