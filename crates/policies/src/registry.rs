@@ -27,5 +27,6 @@ registry! {
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
+    "o1" => crate::O1,
     "rr" => crate::Rr,
 }
