@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Birth, burial and changes of a task: what is divided, given back or forgotten.
 
-use schedlab_policy_api::{Ctx, Task};
+use schedlab_policy_api::Ctx;
 use schedlab_units::{CpuId, TaskId};
 
 use super::policy::O1;
@@ -14,7 +14,7 @@ impl O1 {
     /// Copies into `child` what a fork copies from `parent`, and gives it its half of the slice.
     ///
     /// Source: 2.6.0-test1 `fork.c` `copy_process`; spec §4.2 step 1.
-    pub(super) fn inherit(&mut self, child: &mut TaskData, parent: TaskId, facts: &Task) {
+    pub(super) fn inherit(&self, child: &mut TaskData, parent: TaskId) {
         let from = &self.tasks[parent.index()];
         child.sleep_avg = from.sleep_avg;
         child.activated = from.activated;
@@ -22,12 +22,9 @@ impl O1 {
         child.first_time_slice = true;
         // The node of the list of waiting tasks points to itself.
         child.node_is_set = self.knobs.starvation_list;
-        let own = facts.static_prio().0;
-        if child.is_rt() == from.is_rt() && child.static_prio == from.static_prio {
+        // A child born with another class or nice value: as if it had changed it itself.
+        if Self::resembles(child, from) {
             child.prio = from.prio;
-        } else {
-            // A child born with another class or nice value: as if it had changed it itself.
-            child.prio = own;
         }
     }
 
@@ -54,28 +51,31 @@ impl O1 {
             return self.append(child, self.active(cpu));
         };
         let knobs = &self.knobs;
-        let (of_child, of_parent) =
-            (self.tasks[child.index()].sleep_avg, self.tasks[parent.index()].sleep_avg);
         let divide = |sleep_avg| match knobs.clock {
             Clock::Tick => (sleep_avg, test1::fork_sleep_avg(sleep_avg, knobs)),
             Clock::Ns => g3::fork_sleep_avg(sleep_avg, knobs),
             Clock::NsCredit => credit::fork_sleep_avg(sleep_avg, knobs),
         };
-        self.tasks[parent.index()].sleep_avg = divide(of_parent).0;
+        let from = &mut self.tasks[parent.index()];
+        from.sleep_avg = divide(from.sleep_avg).0;
         let data = &mut self.tasks[child.index()];
-        data.sleep_avg = divide(of_child).1;
-        let copied = self.tasks[parent.index()].static_prio
-            == self.tasks[child.index()].static_prio
-            && self.tasks[parent.index()].is_rt() == self.tasks[child.index()].is_rt();
+        data.sleep_avg = divide(data.sleep_avg).1;
+        data.prio = effective_prio(data, knobs);
         let together = self.arrays.array_of(parent).is_some_and(|array| array / 2 == cpu.index());
-        let data = &mut self.tasks[child.index()];
-        data.prio = effective_prio(data, &self.knobs);
-        if copied && together {
-            data.prio = self.arrays.prio_of(parent);
+        if together && Self::resembles(&self.tasks[child.index()], &self.tasks[parent.index()]) {
+            self.tasks[child.index()].prio = self.arrays.prio_of(parent);
             self.arrays.insert_before(child, parent);
         } else {
             self.append(child, self.active(cpu));
         }
+    }
+
+    /// Whether `child` has the kind of class, real-time priority and nice value of `parent`, as
+    /// after any fork in the kernel.
+    fn resembles(child: &TaskData, parent: &TaskData) -> bool {
+        child.is_rt() == parent.is_rt()
+            && child.static_prio == parent.static_prio
+            && (!child.is_rt() || child.prio == parent.prio)
     }
 
     /// What `child` did not use of its first slice goes back to `parent`, whose sleep average sinks

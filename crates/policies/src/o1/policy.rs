@@ -287,7 +287,7 @@ impl Policy for O1 {
     fn task_fork(&mut self, cx: &mut Ctx<'_>, child: TaskId, parent: Option<TaskId>) {
         let mut data = TaskData::new(cx.tasks.get(child), cx.jiffies.0, cx.now.as_ns());
         match parent {
-            Some(parent) => self.inherit(&mut data, parent, cx.tasks.get(child)),
+            Some(parent) => self.inherit(&mut data, parent),
             None => {
                 data.sleep_avg = self.knobs.start_sleep_avg;
                 data.time_slice = timeslice(data.static_prio, self.knobs.hz);

@@ -6,6 +6,7 @@
 mod csv;
 mod estimator;
 mod hooks;
+mod random;
 mod rig;
 mod smp;
 mod traces;
