@@ -10,5 +10,6 @@ mod hooks;
 mod random;
 mod rig;
 mod smp;
+mod starve;
 mod traces;
 mod values;
