@@ -28,6 +28,7 @@ registry! {
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
+    "o1" => crate::O1,
     "rr" => crate::Rr,
     "spa" => crate::Spa,
 }

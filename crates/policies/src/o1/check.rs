@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the policy says of itself: figures of a task, and whether its structures agree.
+
+use alloc::format;
+use alloc::string::String;
+
+use schedlab_policy_api::{Inspect, TaskState, View};
+use schedlab_units::TaskId;
+
+use super::policy::O1;
+use super::prio::{bonus, is_interactive};
+use super::prio_array::MAX_PRIO;
+use super::task::Kind;
+
+impl O1 {
+    /// `prio` and `static_prio` on the kernel's scale; `sleep_avg` in ticks or ns as `clock` says;
+    /// `bonus`; `interactive`; `time_slice` in ticks; `array`: 1 active, 0 expired, −1 none;
+    /// `expired_timestamp` of its CPU in jiffies, 0 = unset.
+    pub(super) fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
+        let data = &self.tasks[task.index()];
+        let cpu = view.tasks.cpu(task);
+        let array = self.arrays.array_of(task).map(|array| array == self.active(cpu));
+        let rq = &self.rqs[cpu.index()];
+        out.push(("prio", data.prio.into()));
+        out.push(("static_prio", data.static_prio.into()));
+        out.push(("sleep_avg", data.sleep_avg as i64));
+        out.push(("bonus", bonus(data.sleep_avg, &self.knobs).into()));
+        out.push(("interactive", (!data.is_rt() && is_interactive(data, &self.knobs)).into()));
+        out.push(("time_slice", data.time_slice.into()));
+        out.push(("array", array.map_or(-1, i64::from)));
+        out.push(("expired_timestamp", rq.expired_timestamp as i64));
+    }
+
+    /// I9.
+    pub(super) fn check(&self, view: &View<'_>) -> Result<(), String> {
+        self.arrays.check()?;
+        self.waiting.check()?;
+        for cpu in view.topo.cpus() {
+            let rq = &self.rqs[cpu.index()];
+            let n = [self.active(cpu), self.expired(cpu)].map(|a| self.arrays.nr_active(a));
+            if n[0] + n[1] != rq.nr_running {
+                return Err(format!("CPU {cpu} counts {} tasks, {n:?} are there", rq.nr_running));
+            }
+        }
+        for (task, facts) in view.tasks.iter() {
+            let data = &self.tasks[task.index()];
+            let runnable = matches!(facts.state, TaskState::Runnable | TaskState::Running);
+            let array = self.arrays.array_of(task);
+            if array.map(|array| array / 2) != runnable.then_some(facts.cpu.index()) {
+                return Err(format!("task {task} is on array {array:?} but is {facts:?}"));
+            }
+            let range_is_right = if data.is_rt() { data.prio < 99 } else { data.prio >= 100 };
+            if !range_is_right
+                || usize::from(data.prio) >= MAX_PRIO
+                || (array.is_some() && self.arrays.prio_of(task) != data.prio)
+                || data.sleep_avg > self.knobs.max_sleep_avg
+                || (runnable && data.time_slice == 0 && data.kind != Kind::Fifo)
+                || data.static_prio != facts.nice.prio().0
+            {
+                return Err(format!("task {task} cannot be {data:?}"));
+            }
+            if self.waiting.array_of(task).is_some() && !data.node_is_set {
+                return Err(format!("task {task} waits on a list its node does not know of"));
+            }
+        }
+        Ok(())
+    }
+}

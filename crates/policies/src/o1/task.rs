@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What the policy keeps of a task.
+
+use schedlab_policy_api::{SchedClass, Task};
+
+/// How a task uses its slice. Classes that 2.6.0 did not have count as SCHED_NORMAL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Normal,
+    Fifo,
+    Rr,
+}
+
+impl Kind {
+    fn of(class: SchedClass) -> Self {
+        match class {
+            SchedClass::Fifo => Self::Fifo,
+            SchedClass::Rr => Self::Rr,
+            _ => Self::Normal,
+        }
+    }
+}
+
+/// Who woke a task that has not run since (`activated`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activated {
+    /// Nobody: it has run since, or its wait is not to be credited.
+    No,
+    /// A task (1).
+    ByTask,
+    /// An interrupt (2).
+    ByInterrupt,
+    /// Anybody, from an uninterruptible sleep (−1, 2.6.0).
+    FromUninterruptible,
+}
+
+/// Fields of `struct task_struct` that the scheduler owns.
+#[derive(Clone, Debug)]
+pub(super) struct TaskData {
+    /// Dynamic priority, 0 … 139.
+    pub(super) prio: u8,
+    /// Priority of nice, 100 … 139.
+    pub(super) static_prio: u8,
+    pub(super) kind: Kind,
+    /// Ticks, or ns as the clock says.
+    pub(super) sleep_avg: u64,
+    /// Ticks left.
+    pub(super) time_slice: u32,
+    /// The slice is what the fork gave; no slice of its own has begun.
+    pub(super) first_time_slice: bool,
+    /// Jiffies when it was last the previous task of `schedule`.
+    pub(super) last_run: u64,
+    /// ns: of going to sleep, of waking up, or of the last choice.
+    pub(super) timestamp: u64,
+    pub(super) activated: Activated,
+    /// 2.6.0 only.
+    pub(super) interactive_credit: i32,
+    /// The present or last sleep is an uninterruptible one.
+    pub(super) uninterruptible: bool,
+    /// Whether its node of the list of waiting tasks (Chazarain's patch) looks linked, which that
+    /// of a forked child does without being so.
+    pub(super) node_is_set: bool,
+    /// Jiffies when it joined the list of waiting tasks.
+    pub(super) activated_timestamp: u64,
+}
+
+impl TaskData {
+    /// A task with these facts at jiffy `jiffies` and `now` ns, without slice or sleep average.
+    pub(super) fn new(facts: &Task, jiffies: u64, now: u64) -> Self {
+        Self {
+            prio: facts.static_prio().0,
+            static_prio: facts.nice.prio().0,
+            kind: Kind::of(facts.class),
+            sleep_avg: 0,
+            time_slice: 0,
+            first_time_slice: false,
+            last_run: jiffies,
+            timestamp: now,
+            activated: Activated::No,
+            interactive_credit: 0,
+            uninterruptible: false,
+            node_is_set: false,
+            activated_timestamp: 0,
+        }
+    }
+
+    /// Takes over nice and class; priority becomes what they say, without bonus.
+    pub(super) fn copy_facts(&mut self, facts: &Task) {
+        self.prio = facts.static_prio().0;
+        self.static_prio = facts.nice.prio().0;
+        self.kind = Kind::of(facts.class);
+    }
+
+    /// Whether it is of a real-time class.
+    pub(super) fn is_rt(&self) -> bool {
+        self.kind != Kind::Normal
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Rows of spec linux-2.6-o1 §9 by number, and what the policy does on a machine without costs.
+//!
+//! Rows 4, 43 and 44 are about 2.6.17 to 2.6.22, which is no variant of this policy.
+
+mod claims;
+mod csv;
+mod estimator;
+mod hooks;
+mod random;
+mod rig;
+mod smp;
+mod starve;
+mod traces;
+mod values;
