@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+mod cfs;
 pub mod eevdf;
 mod fair;
 mod fifo;
@@ -17,6 +18,7 @@ mod registry;
 mod rr;
 mod rt;
 
+pub use cfs::{Cfs, CfsTunables};
 pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};

@@ -24,6 +24,7 @@ macro_rules! registry {
 }
 
 registry! {
+    "cfs" => crate::Cfs,
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,

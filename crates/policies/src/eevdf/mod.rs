@@ -12,7 +12,7 @@ mod inspect;
 mod pick;
 mod policy;
 mod server;
-mod tree;
+pub(crate) mod tree;
 mod tunables;
 
 #[cfg(test)]

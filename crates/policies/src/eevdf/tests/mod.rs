@@ -2,10 +2,10 @@
 //! Tests of EEVDF: the spec's vectors and traces, single behaviours, random runs.
 
 mod behaviour;
-mod harness;
-mod random;
+pub(crate) mod harness;
+pub(crate) mod random;
 mod realtime;
 mod smp;
-mod starve;
+pub(crate) mod starve;
 mod traces;
 pub(crate) mod vectors;

@@ -13,8 +13,8 @@ use crate::eevdf::Eevdf;
 use crate::eevdf::arith::Fluid;
 
 /// A host that does legal things in random order.
-struct Chaos {
-    core: Core<Eevdf, Fingerprint>,
+pub(crate) struct Chaos<P> {
+    core: Core<P, Fingerprint>,
     rng: Rng,
     now: u64,
     tick: u64,
@@ -24,13 +24,13 @@ struct Chaos {
     n_cpus: u64,
 }
 
-impl Chaos {
-    fn new(shape: (u32, u32, u32, u32), seed: u64, set: &[(&str, &str)]) -> Self {
+impl<P: PolicyDef> Chaos<P> {
+    pub(crate) fn new(shape: (u32, u32, u32, u32), seed: u64, set: &[(&str, &str)]) -> Self {
         let (nodes, llcs, cores, threads) = shape;
         let topo = Topology::new(nodes, llcs, cores, threads).expect("a machine");
         let hz = Hz::new(1000);
         let build = Build { topo: &topo, hz, n_tasks: 4 };
-        let policy = Eevdf::build(&knobs(set), build);
+        let policy = P::build(&knobs(set), build);
         let n_cpus = topo.n_cpus() as u64;
         let config = CoreConfig { topo, hz, seed, n_tasks: 4, check: true };
         Self {
@@ -222,7 +222,7 @@ impl Chaos {
         }
     }
 
-    fn run(mut self, steps: usize) -> u64 {
+    pub(crate) fn run(mut self, steps: usize) -> u64 {
         for _ in 0..steps {
             self.step();
         }
@@ -231,7 +231,7 @@ impl Chaos {
     }
 }
 
-const SHAPES: [(u32, u32, u32, u32); 6] =
+pub(crate) const SHAPES: [(u32, u32, u32, u32); 6] =
     [(1, 1, 1, 1), (1, 1, 4, 1), (1, 1, 2, 2), (2, 1, 2, 2), (1, 2, 2, 1), (2, 2, 2, 2)];
 
 const SETTINGS: [&[(&str, &str)]; 5] = [
@@ -255,7 +255,7 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
     ],
 ];
 
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
 }
 
@@ -267,7 +267,7 @@ proptest! {
         setting in 0..SETTINGS.len(),
         seed in any::<u64>(),
     ) {
-        let run = || Chaos::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
+        let run = || Chaos::<Eevdf>::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
         prop_assert_eq!(run(), run());
     }
 
