@@ -12,6 +12,7 @@ mod inspect;
 mod pick;
 mod policy;
 mod realtime;
+mod throttle;
 mod tunables;
 
 #[cfg(test)]

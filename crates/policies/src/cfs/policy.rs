@@ -12,6 +12,7 @@ use schedlab_units::{CpuId, Nanos, Prio, TaskId};
 
 use super::arith::Spans;
 use super::entity::{CfsRq, Entity};
+use super::throttle::Throttle;
 use super::tunables::{CfsTunables, VARIANTS};
 use crate::eevdf::tree::Nodes;
 use crate::fair::{Fair, Load, Plan};
@@ -31,6 +32,7 @@ pub struct Cfs {
     pub(super) tick_ns: u64,
     pub(super) fair: Fair,
     pub(super) rt: Rt,
+    pub(super) throttle: Throttle,
     pub(super) nodes: Nodes,
     pub(super) entities: Vec<Entity>,
     pub(super) rqs: Vec<CfsRq>,
@@ -51,7 +53,8 @@ impl PolicyDef for Cfs {
         work_conserving: Some(
             "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
-             ran a moment ago stay where they are",
+             ran a moment ago stay where they are. And a CPU idles rather than let real-time tasks \
+             run for more than `rt_runtime` in a period",
         ),
     };
 
@@ -62,6 +65,7 @@ impl PolicyDef for Cfs {
             tick_ns: build.hz.tick().as_ns(),
             fair: Fair::new(tunables.fair(), build),
             rt: Rt::new(n_cpus, build.n_tasks, tunables.rr_timeslice, build.hz),
+            throttle: Throttle::new(n_cpus),
             nodes: Nodes::with_capacity(build.n_tasks),
             entities: Vec::with_capacity(build.n_tasks),
             rqs: alloc::vec![CfsRq::new(); n_cpus],
@@ -121,8 +125,7 @@ impl Policy for Cfs {
 
     fn dequeue(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Dequeue) {
         if cx.tasks.get(task).class.is_rt() {
-            self.rt.dequeue(cpu, task, why == Dequeue::Save);
-            self.fair.sub_nr_running(cpu);
+            self.dequeue_rt(cx, cpu, task, why);
         } else {
             self.dequeue_fair(cx, cpu, task, why);
         }
@@ -130,8 +133,13 @@ impl Policy for Cfs {
 
     fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
         let leaving = self.leaving(cx, cpu);
+        if let Some(curr) = cx.curr(cpu).filter(|_| self.fair.cpu(cpu).runs_rt) {
+            self.account_rt(cx.now.as_ns(), cpu, curr);
+        }
         self.pull_rt(cx, cpu);
-        if let Some(task) = self.rt.pick(cpu) {
+        if let Some(task) = self.rt.pick(cpu)
+            && !self.throttle.throttled.contains(cpu)
+        {
             return Some(task);
         }
         match leaving {
@@ -197,8 +205,7 @@ impl Policy for Cfs {
     fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         if let Some(curr) = cx.curr(cpu) {
             if cx.tasks.get(curr).class.is_rt() {
-                self.fair.update_rt_avg(cx.now.as_ns(), cpu, true);
-                self.rt.tick(cx, cpu, curr);
+                self.tick_rt(cx, cpu, curr);
             } else {
                 self.tick_fair(cx, cpu, curr);
             }
@@ -285,6 +292,10 @@ impl Policy for Cfs {
         let mut plan = core::mem::take(&mut self.plan);
         self.fair.balance_newidle(cx, cpu, &mut plan);
         self.carry_out(cx, plan);
+    }
+
+    fn timer(&mut self, cx: &mut Ctx<'_>, _: u32) {
+        self.end_rt_period(cx);
     }
 
     /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where the fair class and the real-time class meet.
 
-use schedlab_policy_api::{Ctx, Enqueue, Wake};
+use schedlab_policy_api::{Ctx, Dequeue, Enqueue, Wake};
 use schedlab_units::{CpuId, TaskId};
 
 use super::Cfs;
@@ -31,8 +31,8 @@ impl Cfs {
             && let Some((task, from)) = self.rt.find_pull(cx, cpu)
         {
             self.rt.transfer(cx, task, from, cpu);
-            self.fair.sub_nr_running(from);
-            self.fair.add_nr_running(cpu);
+            self.dec_rt(from);
+            self.inc_rt(cx, cpu);
             self.fair.task_mut(task).cpu = cpu;
         }
     }
@@ -40,7 +40,7 @@ impl Cfs {
     /// A real-time task joins the queue of `cpu`.
     pub(super) fn enqueue_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Enqueue) {
         self.rt.enqueue(cx, cpu, task);
-        self.fair.add_nr_running(cpu);
+        self.inc_rt(cx, cpu);
         let now = cx.now.as_ns();
         let this = self.fair.task_mut(task);
         this.cpu = cpu;
@@ -51,11 +51,36 @@ impl Cfs {
         }
     }
 
+    /// A real-time task leaves the queue of `cpu`.
+    pub(super) fn dequeue_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Dequeue) {
+        if cx.curr(cpu) == Some(task) && self.account_rt(cx.now.as_ns(), cpu, task) {
+            cx.resched(cpu);
+        }
+        self.rt.dequeue(cpu, task, why == Dequeue::Save);
+        self.dec_rt(cpu);
+    }
+
+    /// The tick of `cpu` while real-time task `task` runs.
+    ///
+    /// Source: v6.1 `rt.c` `task_tick_rt`.
+    pub(super) fn tick_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        let now = cx.now.as_ns();
+        if self.account_rt(now, cpu, task) {
+            cx.resched(cpu);
+        }
+        self.fair.update_rt_avg(now, cpu, true);
+        self.rt.tick(cx, cpu, task);
+    }
+
     /// A real-time task starts (`starts`) or stops being current on `cpu`.
     pub(super) fn switch_rt(&mut self, now: u64, cpu: CpuId, task: TaskId, starts: bool) {
         self.fair.update_rt_avg(now, cpu, !starts);
         self.fair.cpu_mut(cpu).runs_rt = starts;
-        self.fair.task_mut(task).exec_start = Some(now);
+        if starts {
+            self.fair.task_mut(task).exec_start = Some(now);
+        } else {
+            self.account_rt(now, cpu, task);
+        }
     }
 
     /// The nice value of a fair task has changed.

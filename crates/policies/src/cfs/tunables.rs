@@ -86,6 +86,13 @@ schedlab_policy_api::tunables! {
         newidle_cost_per_cpu: ns = 250 => 0..=1_000_000, "model; v6.1 fair.c max_newidle_lb_cost";
         /// Slice of SCHED_RR, rounded up to whole ticks.
         rr_timeslice: ns = 100_000_000 => 100_000..=10_000_000_000, "v6.1 rt.h RR_TIMESLICE";
+        /// Time in each `rt_period` that real-time tasks get at most; the period or more = no
+        /// limit.
+        rt_runtime: ns = 950_000_000 => 1_000..=10_000_000_000,
+            "v6.1 rt.c sysctl_sched_rt_runtime";
+        /// See `rt_runtime`.
+        rt_period: ns = 1_000_000_000 => 100_000..=10_000_000_000,
+            "v6.1 rt.c sysctl_sched_rt_period";
     }
 }
 

@@ -296,3 +296,40 @@ fn real_time_goes_first() {
     assert_eq!(rig.block(0), Some(hog));
     assert_eq!(rig.figure(hog, "ran_since_pick"), 0);
 }
+
+/// Run time in ms that a FIFO hog and a nice 0 hog get in 3 s.
+fn beside_fifo_hog(set: &[(&str, &str)]) -> [u64; 2] {
+    let mut rig = single(1000, set);
+    let (fifo, hog) = (rig.spawn_rt(SchedClass::Fifo, 1, 0), rig.spawn_nice(0));
+    rig.schedule(0);
+    for second in 0..3 {
+        rig.run_until((second + 1) * 1000 * MS);
+        rig.core.timer(rig.time(), CpuId(0), 0);
+        rig.settle();
+    }
+    [rig.run_ns(fifo) / MS, rig.run_ns(hog) / MS]
+}
+
+#[test]
+fn real_time_is_throttled() {
+    // Noticed at the tick after 950 ms; what the first period had too much the second has less.
+    assert_eq!(beside_fifo_hog(&[]), [2851, 149]);
+    assert_eq!(beside_fifo_hog(&[("rt_runtime", "1s")]), [3000, 0]);
+    assert_eq!(beside_fifo_hog(&[("rt_period", "2s"), ("rt_runtime", "500ms")]), [1001, 1999]);
+}
+
+#[test]
+fn throttled_cpu_idles_and_counts_as_idle() {
+    let mut rig = single(1000, &[("rt_period", "10ms"), ("rt_runtime", "2ms")]);
+    let fifo = rig.spawn_rt(SchedClass::Fifo, 1, 0);
+    rig.schedule(0);
+    rig.run_until(3 * MS);
+    assert_eq!(rig.core.curr(CpuId(0)), None);
+    let hog = rig.spawn_nice(0);
+    rig.run_until(9 * MS);
+    assert_eq!(rig.core.curr(CpuId(0)), Some(hog));
+    rig.run_until(10 * MS);
+    rig.core.timer(rig.time(), CpuId(0), 0);
+    rig.settle();
+    assert_eq!(rig.core.curr(CpuId(0)), Some(fifo));
+}

@@ -26,6 +26,8 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
         ("newidle_cost_per_cpu", "0"),
         ("wakeup_granularity", "100us"),
         ("rr_timeslice", "2ms"),
+        ("rt_period", "4ms"),
+        ("rt_runtime", "1ms"),
         ("ttwu_queue", "off"),
     ],
 ];
