@@ -3,8 +3,10 @@
 //!
 //! Source: v6.1.170 `fair.c`; spec cfs-eevdf §4A.
 
-use schedlab_units::VTime;
+use schedlab_units::kmath::div_s64;
+use schedlab_units::{Nice, VTime};
 
+use crate::eevdf::arith::Fluid;
 use crate::fair::{Load, calc_delta, calc_delta_fair, scale_load_down};
 
 /// Spans that the algorithm works with, scaled to the machine, ns.
@@ -90,5 +92,64 @@ pub(super) fn wakeup_lead(curr: VTime, other: VTime, granularity: u64, load: &Lo
         Lead::Large
     } else {
         Lead::Small
+    }
+}
+
+/// Wall time per virtual deadline under a latency-nice value: the granularity, divided by the
+/// weight of that nice value, 1 for 0.
+///
+/// Source: 6 March 2023, 5/10 and 10/10 `calc_latency_offset`; spec cfs-eevdf §4B.
+pub(super) fn latency_request(min_granularity: u64, latency_nice: Nice) -> u64 {
+    (min_granularity << 10) / u64::from(latency_nice.weight().weight)
+}
+
+/// V − v0, rounded towards v0; 0 when nothing is counted.
+///
+/// Source: 6 March 2023, 6/10 `avg_vruntime`.
+pub(super) fn truncated_mean(fluid: &Fluid) -> i64 {
+    if fluid.weight == 0 { 0 } else { div_s64(fluid.sum, fluid.weight) }
+}
+
+/// Lag that becomes `lag` once an entity of weight `weight` has joined others of weight `load`:
+/// lag·(W + w)/W. An empty queue forgets it.
+///
+/// Source: queue of 11 March 2023 `place_entity`.
+pub(super) fn inflated_lag(lag: i64, load: i64, weight: u64) -> i64 {
+    if load > 0 { div_s64(lag.wrapping_mul(load + weight as i64), load) } else { 0 }
+}
+
+/// The place of an entity around V, lag after the bonus: its own time may be undercut.
+///
+/// `credit`: how far before V it may come by its own time, none = not at all.
+///
+/// Source: 6 March 2023, 8/10 `place_entity`.
+pub(super) fn place_lag_last(
+    own: VTime,
+    avg_vruntime: VTime,
+    lag: i64,
+    credit: Option<u64>,
+    long_sleeper: bool,
+) -> VTime {
+    let base = match credit {
+        Some(credit) => place_sleeper(own, avg_vruntime, credit, long_sleeper),
+        None => avg_vruntime,
+    };
+    base.offset(lag.wrapping_neg())
+}
+
+/// The place of an entity around V, lag before the bonus: with one, virtual time never goes
+/// backwards.
+///
+/// Source: mail of 9 March 2023 17:42 `place_entity`.
+pub(super) fn place_lag_first(
+    own: VTime,
+    avg_vruntime: VTime,
+    lag: i64,
+    credit: Option<u64>,
+) -> VTime {
+    let base = avg_vruntime.offset(lag.wrapping_neg());
+    match credit {
+        Some(credit) => place_sleeper(own, base, credit, false),
+        None => base,
     }
 }

@@ -8,7 +8,7 @@ use schedlab_units::{CpuId, TaskId};
 
 use super::Cfs;
 use super::entity::{Departure, Entity};
-use crate::fair::Membership;
+use crate::fair::{Membership, calc_delta_fair};
 
 impl Cfs {
     /// Gives a forked fair task its place behind its parent, on the parent's CPU.
@@ -21,7 +21,7 @@ impl Cfs {
         let curr = self.fair.cpu(cpu).curr;
         let vruntime = curr.map_or(Entity::NEW.vruntime, |curr| self.entity(curr).vruntime);
         *self.entity_mut(child) = Entity { vruntime, relative: false, ..Entity::NEW };
-        self.place_new(cpu, child, is_idle);
+        self.place_new(cx.now.as_ns(), cpu, child, is_idle);
         if let Some(curr) = curr
             && self.knobs.child_runs_first
             && vruntime.before(self.entity(child).vruntime)
@@ -131,20 +131,29 @@ impl Cfs {
         self.update_curr(now, cpu);
         self.fair.update_load_avg(now, cpu, task, Membership::Keep);
         if self.fair.cpu(cpu).nr > 1 {
-            self.check_preempt_tick(cx, cpu, task);
+            if self.knobs.eevdf {
+                self.rotate_at_tick(cx, cpu, task);
+            } else {
+                self.check_preempt_tick(cx, cpu, task);
+            }
         }
     }
 
     /// Fair task `task`, current on `cpu`, calls `sched_yield`.
     ///
-    /// Source: v6.1 `fair.c` `yield_task_fair`.
+    /// Source: v6.1 `fair.c` `yield_task_fair`; 6 March 2023, 10/10.
     pub(super) fn yield_fair(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
         if self.fair.cpu(cpu).nr_running == 1 {
             return;
         }
         self.clear_buddies(cpu, task);
-        if cx.tasks.get(task).class != SchedClass::Batch {
+        if cx.tasks.get(task).class != SchedClass::Batch || self.knobs.eevdf {
             self.update_curr(cx.now.as_ns(), cpu);
+        }
+        if self.knobs.eevdf {
+            let vslice = calc_delta_fair(self.request, &self.fair.task(task).load);
+            let entity = self.entity_mut(task);
+            entity.deadline = entity.deadline.advance(vslice);
         }
         // A SCHED_IDLE task is passed over too: only `next` and `last` are denied to it.
         self.rqs[cpu.index()].skip = Some(task);

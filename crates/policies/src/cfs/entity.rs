@@ -8,11 +8,11 @@ use schedlab_units::{CpuId, TaskId, VTime};
 
 use super::Cfs;
 use super::arith::{LONG_SLEEP, place_sleeper, share_of_period};
+use super::early_eevdf::MINUTE;
+use super::tunables::PLACE_MIN_VRUNTIME;
+use crate::eevdf::arith::Fluid;
 use crate::eevdf::tree::{Keys, Tree};
 use crate::fair::{Membership, calc_delta_fair};
-
-/// A sleep of more than a minute was a long one in 6.3-rc1, ns.
-const MINUTE: u64 = 60_000_000_000;
 
 /// The virtual side of a task (kernel `struct sched_entity`).
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +22,12 @@ pub(super) struct Entity {
     /// `vruntime` counts from the `min_vruntime` of the queue it has left, as that of the next
     /// queue will be another.
     pub(super) relative: bool,
+    /// When the task should have been served; only with the EEVDF patches, like `lag`.
+    ///
+    /// It is not made relative: on another queue it means another time (spec cfs-eevdf Q8).
+    pub(super) deadline: VTime,
+    /// V − v when it went to sleep.
+    pub(super) lag: i64,
     /// Run time so far, ns.
     pub(super) sum_exec: u64,
     /// Run time when it was picked, ns.
@@ -30,17 +36,23 @@ pub(super) struct Entity {
 
 impl Entity {
     /// An entity that has never run.
-    pub(super) const NEW: Self =
-        Self { vruntime: VTime(0), relative: true, sum_exec: 0, prev_sum_exec: 0 };
+    pub(super) const NEW: Self = Self {
+        vruntime: VTime(0),
+        relative: true,
+        deadline: VTime(0),
+        lag: 0,
+        sum_exec: 0,
+        prev_sum_exec: 0,
+    };
 }
 
 /// The waiting entities of a CPU (kernel `struct cfs_rq`); the current one is not among them.
 #[derive(Clone, Debug)]
 pub(super) struct CfsRq {
-    /// In order of virtual times.
+    /// In order of virtual times, or of deadlines with the EEVDF patches.
     pub(super) tree: Tree,
-    /// Smallest virtual time, never going backwards.
-    pub(super) min_vruntime: VTime,
+    /// Sums over the tree in internal weights; their base is `min_vruntime`.
+    pub(super) fluid: Fluid,
     /// The task that gave way by `sched_yield`.
     pub(super) skip: Option<TaskId>,
 }
@@ -48,7 +60,13 @@ pub(super) struct CfsRq {
 impl CfsRq {
     /// An empty queue; its clock starts 2^20 before the wrap, as the kernel's.
     pub(super) const fn new() -> Self {
-        Self { tree: Tree::new(), min_vruntime: VTime(0u64.wrapping_sub(1 << 20)), skip: None }
+        let base = VTime(0u64.wrapping_sub(1 << 20));
+        let fluid = Fluid { base, sum: 0, weight: 0 };
+        Self { tree: Tree::in_order_of_vruntime(), fluid, skip: None }
+    }
+    /// Smallest virtual time, never going backwards.
+    pub(super) fn min_vruntime(&self) -> VTime {
+        self.fluid.base
     }
 }
 
@@ -79,19 +97,25 @@ impl Cfs {
         self.fair.cpu(cpu).curr.filter(|curr| self.fair.task(*curr).on_rq)
     }
 
-    /// Puts a waiting entity into the tree, behind its equals.
+    /// Puts a waiting entity into the tree, behind its equals, and into the sums.
     pub(super) fn tree_insert(&mut self, cpu: CpuId, task: TaskId) {
-        let keys = self.keys(task);
-        self.nodes.insert(&mut self.rqs[cpu.index()].tree, task, keys);
+        let (keys, weight) = (self.keys(task), self.fair.task(task).load.weight);
+        let rq = &mut self.rqs[cpu.index()];
+        rq.fluid.add(keys.vruntime, weight);
+        self.nodes.insert(&mut rq.tree, task, keys);
     }
-    /// Takes a waiting entity out of the tree.
+    /// Takes a waiting entity out of the tree and the sums.
     pub(super) fn tree_remove(&mut self, cpu: CpuId, task: TaskId) {
-        self.nodes.remove(&mut self.rqs[cpu.index()].tree, task);
+        let (vruntime, weight) = (self.entity(task).vruntime, self.fair.task(task).load.weight);
+        let rq = &mut self.rqs[cpu.index()];
+        self.nodes.remove(&mut rq.tree, task);
+        rq.fluid.sub(vruntime, weight);
     }
-    /// What orders `task` in a tree: its virtual time alone.
+    /// What orders `task` in a tree: its virtual time alone, or its deadline and then that.
     pub(super) fn keys(&self, task: TaskId) -> Keys {
-        let vruntime = self.entity(task).vruntime;
-        Keys { deadline: vruntime, vruntime, slice: 0 }
+        let Entity { vruntime, deadline, .. } = *self.entity(task);
+        let deadline = if self.knobs.eevdf { deadline } else { vruntime };
+        Keys { deadline, vruntime, slice: 0 }
     }
 
     /// Wall time in ns that `task` may run in one turn, on the queue of `cpu` as it is or, if it is
@@ -123,8 +147,12 @@ impl Cfs {
     /// Gives a forked task its place: a slice behind, and never before its parent.
     ///
     /// Source: v6.1 `fair.c` `place_entity`, `sched_vslice`.
-    pub(super) fn place_new(&mut self, cpu: CpuId, task: TaskId, is_idle: bool) {
-        let mut vruntime = self.rq(cpu).min_vruntime;
+    pub(super) fn place_new(&mut self, now: u64, cpu: CpuId, task: TaskId, is_idle: bool) {
+        if self.knobs.placement != PLACE_MIN_VRUNTIME {
+            self.place_around_mean(now, cpu, task, is_idle, true);
+            return;
+        }
+        let mut vruntime = self.rq(cpu).min_vruntime();
         if self.knobs.start_debit {
             let slice = self.sched_slice(cpu, task, is_idle);
             vruntime = vruntime.advance(calc_delta_fair(slice, &self.fair.task(task).load));
@@ -139,6 +167,10 @@ impl Cfs {
     ///
     /// Source: v6.1.170 `fair.c` `place_entity`, `entity_is_long_sleeper`.
     pub(super) fn place_woken(&mut self, now: u64, cpu: CpuId, task: TaskId, is_idle: bool) {
+        if self.knobs.placement != PLACE_MIN_VRUNTIME {
+            self.place_around_mean(now, cpu, task, is_idle, false);
+            return;
+        }
         let spans = &self.spans;
         let mut credit = if is_idle { spans.min_granularity } else { spans.latency };
         if self.knobs.gentle_fair_sleepers {
@@ -148,14 +180,14 @@ impl Cfs {
         // None: it comes from another CPU and counts as one that has just run.
         let start = self.fair.task(task).exec_start;
         let long_sleeper = start.is_some_and(|start| now.saturating_sub(start) > limit);
-        let min_vruntime = self.rq(cpu).min_vruntime;
+        let min_vruntime = self.rq(cpu).min_vruntime();
         let entity = self.entity_mut(task);
         entity.vruntime = place_sleeper(entity.vruntime, min_vruntime, credit, long_sleeper);
     }
 
     /// Makes the virtual time of `task`, which leaves the queue of `cpu`, relative.
     pub(super) fn make_relative(&mut self, cpu: CpuId, task: TaskId) {
-        let min_vruntime = self.rq(cpu).min_vruntime;
+        let min_vruntime = self.rq(cpu).min_vruntime();
         let entity = self.entity_mut(task);
         debug_assert!(!entity.relative, "virtual time of task {task} is relative already");
         entity.vruntime = VTime(entity.vruntime.0.wrapping_sub(min_vruntime.0));
@@ -163,7 +195,7 @@ impl Cfs {
     }
     /// Makes the virtual time of `task`, which joins the queue of `cpu`, absolute if it is not.
     pub(super) fn make_absolute(&mut self, cpu: CpuId, task: TaskId) {
-        let min_vruntime = self.rq(cpu).min_vruntime;
+        let min_vruntime = self.rq(cpu).min_vruntime();
         let entity = self.entity_mut(task);
         if entity.relative {
             entity.vruntime = VTime(entity.vruntime.0.wrapping_add(min_vruntime.0));
@@ -185,6 +217,9 @@ impl Cfs {
         let entity = self.entity_mut(curr);
         entity.sum_exec += delta;
         entity.vruntime = entity.vruntime.advance(calc_delta_fair(delta, &load));
+        if self.knobs.eevdf {
+            self.update_deadline(curr);
+        }
         self.update_min_vruntime(cpu);
     }
 
@@ -192,15 +227,16 @@ impl Cfs {
     ///
     /// Source: v6.1 `fair.c` `update_min_vruntime`.
     pub(super) fn update_min_vruntime(&mut self, cpu: CpuId) {
-        let waiting = self.rq(cpu).tree.first().map(|first| self.entity(first).vruntime);
+        let waiting = self.nodes.min_vruntime(&self.rq(cpu).tree);
         let running = self.queued_curr(cpu).map(|curr| self.entity(curr).vruntime);
         let least = match (running, waiting) {
             (Some(a), Some(b)) => Some(if b.before(a) { b } else { a }),
             (a, b) => a.or(b),
         };
-        let rq = &mut self.rqs[cpu.index()];
-        if let Some(least) = least.filter(|least| rq.min_vruntime.before(*least)) {
-            rq.min_vruntime = least;
+        let fluid = &mut self.rqs[cpu.index()].fluid;
+        let ahead = least.map_or(0, |least| least.delta(fluid.base));
+        if ahead > 0 {
+            fluid.rebase(ahead);
         }
     }
 
@@ -242,6 +278,9 @@ impl Cfs {
         let attach = if why == Departure::Migrate { Membership::Leave } else { Membership::Keep };
         self.fair.update_load_avg(now, cpu, task, attach);
         self.clear_buddies(cpu, task);
+        if why == Departure::Sleep {
+            self.note_lag(cpu, task);
+        }
         if self.fair.cpu(cpu).curr != Some(task) {
             self.tree_remove(cpu, task);
         }

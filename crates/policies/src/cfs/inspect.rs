@@ -8,6 +8,7 @@ use schedlab_policy_api::{Inspect, SchedClass, TaskState, View};
 use schedlab_units::{CpuId, TaskId};
 
 use super::Cfs;
+use crate::eevdf::arith::Fluid;
 use crate::fair::scale_load_down;
 
 impl Cfs {
@@ -26,11 +27,18 @@ impl Cfs {
         out.push(("on_rq", i64::from(facts.on_rq)));
         out.push(("vruntime", entity.vruntime.0 as i64));
         out.push(("relative", i64::from(entity.relative)));
+        if self.knobs.eevdf {
+            out.push(("deadline", entity.deadline.0 as i64));
+            let lag = self.avg_vruntime(facts.cpu).delta(entity.vruntime);
+            out.push(("lag", if facts.on_rq { lag } else { entity.lag }));
+            let eligible = facts.on_rq && self.fluid(facts.cpu).eligible(entity.vruntime);
+            out.push(("eligible", i64::from(eligible)));
+        }
         if !facts.on_rq {
             return;
         }
         let (cpu, this) = (facts.cpu, self.fair.cpu(facts.cpu));
-        let min_vruntime = self.rq(cpu).min_vruntime;
+        let min_vruntime = self.rq(cpu).min_vruntime();
         let is_idle = task_facts.class == SchedClass::Idle;
         out.push(("min_vruntime", min_vruntime.0 as i64));
         out.push(("ahead", entity.vruntime.delta(min_vruntime)));
@@ -98,6 +106,7 @@ impl Cfs {
         let (this, rq) = (self.fair.cpu(cpu), self.rq(cpu));
         let curr = self.queued_curr(cpu);
         let (mut n, mut load, mut n_idle) = (0, 0, 0);
+        let mut sums = Fluid { base: rq.min_vruntime(), sum: 0, weight: 0 };
         for task in self.fair.list(cpu) {
             let own = self.fair.task(task);
             if own.cpu != cpu || !own.on_rq {
@@ -106,13 +115,19 @@ impl Cfs {
             n += 1;
             load += own.load.weight;
             n_idle += u32::from(view.tasks.get(task).class == SchedClass::Idle);
-            if curr != Some(task) && !self.nodes.has_keys(task, self.keys(task)) {
-                return Err(format!("virtual time of task {task} changed in the tree"));
+            if curr != Some(task) {
+                sums.add(self.entity(task).vruntime, own.load.weight);
+                if !self.nodes.has_keys(task, self.keys(task)) {
+                    return Err(format!("virtual time of task {task} changed in the tree"));
+                }
             }
         }
         let (counted, booked) = ((n, load, n_idle), (this.nr, this.load, this.nr_idle));
         if counted != booked {
             return Err(format!("CPU {cpu} counts {booked:?}, its tasks are {counted:?}"));
+        }
+        if sums != rq.fluid {
+            return Err(format!("CPU {cpu} sums {:?}, its tasks are {sums:?}", rq.fluid));
         }
         if rq.tree.len() + u32::from(curr.is_some()) != n || !self.nodes.is_sound(&rq.tree) {
             return Err(format!("the tree of CPU {cpu} with {} nodes is broken", rq.tree.len()));

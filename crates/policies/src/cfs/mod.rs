@@ -7,6 +7,7 @@
 
 mod arith;
 mod class;
+mod early_eevdf;
 mod entity;
 mod inspect;
 mod pick;

@@ -34,6 +34,9 @@ impl Cfs {
     ///
     /// Source: v6.1 `fair.c` `pick_next_entity`.
     pub(super) fn pick_entity(&self, cpu: CpuId, curr: Option<TaskId>) -> Option<TaskId> {
+        if self.knobs.eevdf {
+            return self.pick_deadline(cpu, curr);
+        }
         let (this, rq) = (self.fair.cpu(cpu), self.rq(cpu));
         let before = |a: TaskId, b: TaskId| self.entity(a).vruntime.before(self.entity(b).vruntime);
         let first = rq.tree.first();
@@ -90,7 +93,7 @@ impl Cfs {
 
     /// Whether `woken`, queued on `cpu`, preempts the fair task that runs there.
     ///
-    /// Source: v6.1 `fair.c` `check_preempt_wakeup`.
+    /// Source: v6.1 `fair.c` `check_preempt_wakeup`; 6 March 2023, 10/10.
     pub(super) fn check_preempt(
         &mut self,
         cx: &mut Ctx<'_>,
@@ -117,6 +120,12 @@ impl Cfs {
                 return;
             }
             self.update_curr(cx.now.as_ns(), cpu);
+            if self.knobs.eevdf {
+                if self.pick_deadline(cpu, self.queued_curr(cpu)) == Some(woken) {
+                    cx.resched(cpu);
+                }
+                return;
+            }
             if self.lead(curr, woken) < Lead::Large {
                 return;
             }

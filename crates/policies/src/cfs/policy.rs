@@ -29,6 +29,8 @@ pub(super) struct Before {
 pub struct Cfs {
     pub(super) knobs: CfsTunables,
     pub(super) spans: Spans,
+    /// Wall time per virtual deadline with the EEVDF patches, ns.
+    pub(super) request: u64,
     pub(super) tick_ns: u64,
     pub(super) fair: Fair,
     pub(super) rt: Rt,
@@ -62,6 +64,7 @@ impl PolicyDef for Cfs {
         let n_cpus = build.topo.n_cpus();
         Self {
             spans: tunables.spans(n_cpus),
+            request: tunables.request(n_cpus),
             tick_ns: build.hz.tick().as_ns(),
             fair: Fair::new(tunables.fair(), build),
             rt: Rt::new(n_cpus, build.n_tasks, tunables.rr_timeslice, build.hz),
@@ -300,8 +303,11 @@ impl Policy for Cfs {
 
     /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just
     /// been forked; a turn ends at the first tick after its slice. So each competitor runs for two
-    /// such spans at most before the one that waits is behind it.
+    /// such spans at most before the one that waits is behind it. The EEVDF patches promise nothing.
     fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
+        if self.knobs.eevdf {
+            return None;
+        }
         let turn = self.spans.latency.max(self.spans.min_granularity) + self.tick_ns;
         Some(Nanos::from_ns(2 * turn) * (n_competitors as u64))
     }

@@ -2,10 +2,17 @@
 //! The knobs of CFS and its variants.
 
 use schedlab_policy_api::Variant;
-use schedlab_units::Nanos;
+use schedlab_units::{Nanos, Nice};
 
-use super::arith::Spans;
+use super::arith::{Spans, latency_request};
 use crate::fair::{FairKnobs, Scaling};
+
+/// Index of `placement` of CFS itself.
+pub(super) const PLACE_MIN_VRUNTIME: usize = 0;
+/// Index of `placement` of 6 March 2023.
+pub(super) const PLACE_LAG_LAST: usize = 1;
+/// Index of `deadline` of 11 March 2023.
+pub(super) const DEADLINE_KEEP: usize = 1;
 
 schedlab_policy_api::tunables! {
     /// Knobs of [`super::Cfs`]; features have the kernel's names in lower case.
@@ -57,6 +64,22 @@ schedlab_policy_api::tunables! {
         cache_hot_buddy: flag = true, "v6.1 features.h CACHE_HOT_BUDDY";
         /// Test for preemption when a task wakes.
         wakeup_preemption: flag = true, "v6.1 features.h WAKEUP_PREEMPTION";
+        /// Pick the earliest virtual deadline among those who have not had their share.
+        eevdf: flag = false, "6 March 2023, 10/10 features.h EEVDF";
+        /// Where woken and forked tasks are placed: by `min_vruntime` (CFS), at the mean V with the
+        /// lag taken off after the bonus for sleepers (6 March 2023) or before it (9 March).
+        placement: choice["min_vruntime", "lag_last", "lag_first"] = 0,
+            "6 March 2023, 8/10 fair.c place_entity; mail of 9 March 2023 17:42";
+        /// Give sleepers a bonus when they are placed at the mean. CFS always does.
+        fair_sleepers: flag = false, "6 March 2023, 8/10 features.h FAIR_SLEEPERS";
+        /// Keep a task's lag over sleep when it is placed at the mean.
+        preserve_lag: flag = true, "6 March 2023, 8/10 features.h PRESERVE_LAG";
+        /// Make up for what the placement itself costs of the lag.
+        preserve_lag_scale: flag = false, "queue of 11 March 2023 features.h PRESERVE_LAG_SCALE";
+        /// Whether a woken task gets a new virtual deadline or keeps one that is not over.
+        deadline: choice["renew", "keep"] = 0, "queue of 11 March 2023 fair.c update_deadline";
+        /// Latency nice value of all tasks: how urgent their virtual deadlines are.
+        latency_nice: int = 0 => -20..=19, "6 March 2023, 5/10 sched.h latency_nice";
         /// Leave the enqueueing of far or idle CPUs' wake-ups to those CPUs.
         ttwu_queue: flag = true, "v6.1 features.h TTWU_QUEUE";
         /// Look at fewer CPUs for a wake-up, the busier the last-level cache.
@@ -104,6 +127,21 @@ pub(crate) const VARIANTS: &[Variant] = &[
         about: "Linux 6.1.170 (stable): the tick does not cap slices at the latency",
         set: &[("slice_cap", 0)],
     },
+    Variant {
+        name: "eevdf-v1",
+        about: "6.3-rc1 with the EEVDF patches of 6 March 2023",
+        set: &[("eevdf", 1), ("placement", 1)],
+    },
+    Variant {
+        name: "eevdf-v1-fs",
+        about: "the same with the follow-up of 9 March 2023: bonus of half a tick for sleepers",
+        set: &[("eevdf", 1), ("placement", 2), ("fair_sleepers", 1)],
+    },
+    Variant {
+        name: "eevdf-v1.1",
+        about: "the queue of 11 March 2023: inflated lag, deadlines kept over sleep",
+        set: &[("eevdf", 1), ("placement", 2), ("preserve_lag_scale", 1), ("deadline", 1)],
+    },
 ];
 
 impl CfsTunables {
@@ -119,6 +157,12 @@ impl CfsTunables {
             idle_min_granularity: self.idle_min_granularity.as_ns(),
             wakeup_granularity: scaled(self.wakeup_granularity, self.normalized_wakeup_granularity),
         }
+    }
+
+    /// Wall time per virtual deadline, ns.
+    pub(super) fn request(&self, n_cpus: usize) -> u64 {
+        let latency_nice = Nice::clamped(self.latency_nice as i32);
+        latency_request(self.spans(n_cpus).min_granularity, latency_nice)
     }
 
     /// What CPU choice and balancing need of these.

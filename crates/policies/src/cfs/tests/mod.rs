@@ -7,9 +7,12 @@ mod starve;
 mod traces;
 mod vectors;
 
-use schedlab_policy_api::Topology;
+use alloc::vec::Vec;
 
-use crate::cfs::Cfs;
+use schedlab_policy_api::{Topology, Tunables};
+
+use crate::cfs::tunables::VARIANTS;
+use crate::cfs::{Cfs, CfsTunables};
 use crate::eevdf::tests::harness::Bench;
 
 /// A bench with CFS on it.
@@ -28,4 +31,14 @@ fn single(hz: u32, set: &[(&str, &str)]) -> Rig {
     let mut all = EIGHT_CPUS.to_vec();
     all.extend_from_slice(set);
     Rig::new(Topology::flat(1).expect("a machine"), hz, &all)
+}
+
+/// The knobs that `variant` sets, as a user writes them.
+fn set_of(variant: &str) -> Vec<(&'static str, &'static str)> {
+    let variant = VARIANTS.iter().find(|v| v.name == variant).expect("a variant");
+    let text = |(name, value): &(&'static str, i64)| {
+        let index = CfsTunables::index_of(name).expect("a tunable");
+        (*name, &*CfsTunables::SPECS[index].show(*value).leak())
+    };
+    variant.set.iter().map(text).collect()
 }

@@ -10,7 +10,7 @@ use super::{Rig, single};
 use crate::cfs::Cfs;
 use crate::eevdf::tests::random::{Chaos, SHAPES, config};
 
-const SETTINGS: [&[(&str, &str)]; 5] = [
+const SETTINGS: [&[(&str, &str)]; 8] = [
     &[],
     &[("slice_cap", "off"), ("long_sleep", "minute"), ("child_runs_first", "on")],
     &[("next_buddy", "on"), ("ni_random", "on"), ("latency", "3ms"), ("min_granularity", "1ms")],
@@ -29,6 +29,15 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
         ("rt_period", "4ms"),
         ("rt_runtime", "1ms"),
         ("ttwu_queue", "off"),
+    ],
+    &[("eevdf", "on"), ("placement", "lag_last"), ("fair_sleepers", "on")],
+    &[("eevdf", "on"), ("placement", "lag_first"), ("next_buddy", "on"), ("latency_nice", "-7")],
+    &[
+        ("eevdf", "on"),
+        ("placement", "lag_first"),
+        ("preserve_lag_scale", "on"),
+        ("deadline", "keep"),
+        ("migration_cost", "0"),
     ],
 ];
 

@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 
 use schedlab_units::{CpuId, TaskId};
 
-use super::{Rig, single};
+use super::{Rig, set_of, single};
 
 /// Picks of the tasks with these nice values up to the number given, and the tasks.
-fn picks(hz: u32, nice: &[i32], n: usize) -> (Vec<String>, Rig, Vec<TaskId>) {
-    let mut rig = single(hz, &[]);
+fn picks(variant: &str, hz: u32, nice: &[i32], n: usize) -> (Vec<String>, Rig, Vec<TaskId>) {
+    let mut rig = single(hz, &set_of(variant));
     let tasks: Vec<TaskId> = nice.iter().map(|nice| rig.spawn_nice(*nice)).collect();
     let tick_ms = 1000 / u64::from(hz);
     let mut picks = Vec::new();
@@ -44,10 +44,10 @@ fn vectors_traces() {
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(head) = lines.next() {
         let words: Vec<&str> = head.split_whitespace().collect();
-        let hz = words[2].parse().expect("a rate");
-        let nice: Vec<i32> = words[4..].iter().map(|w| w.parse().expect("a nice")).collect();
+        let hz = words[3].parse().expect("a rate");
+        let nice: Vec<i32> = words[5..].iter().map(|w| w.parse().expect("a nice")).collect();
         let expected: Vec<&str> = lines.next().expect("picks").split_whitespace().collect();
-        let (picks, rig, tasks) = picks(hz, &nice, expected.len());
+        let (picks, rig, tasks) = picks(words[1], hz, &nice, expected.len());
         assert_eq!(picks, expected, "row {}", words[0]);
         if let Some(values) = lines.next_if(|line| line.starts_with("v ")) {
             let got: Vec<i64> = tasks.iter().map(|t| rig.figure(*t, "vruntime")).collect();

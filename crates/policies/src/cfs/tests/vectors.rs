@@ -2,12 +2,16 @@
 //! The vectors of spec cfs-eevdf §9 that concern CFS.
 
 use schedlab_kcore::NewTask;
-use schedlab_policy_api::SchedClass;
+use schedlab_policy_api::{SchedClass, Topology};
 use schedlab_units::{CpuId, Hz, Nice, VTime};
 
-use super::{EIGHT_CPUS, single};
+use super::{EIGHT_CPUS, Rig, single};
 use crate::cfs::CfsTunables;
-use crate::cfs::arith::{LONG_SLEEP, Lead, place_sleeper, share_of_period, wakeup_lead};
+use crate::cfs::arith::{
+    LONG_SLEEP, Lead, inflated_lag, latency_request, place_lag_first, place_lag_last,
+    place_sleeper, share_of_period, truncated_mean, wakeup_lead,
+};
+use crate::eevdf::arith::Fluid;
 use crate::eevdf::tests::harness::knobs;
 use crate::eevdf::tests::vectors::rows;
 use crate::fair::{Load, Scaling};
@@ -114,4 +118,91 @@ fn vectors_long_sleep() {
     let (own, min) = (VTime(200), VTime(1_000));
     assert_eq!(place_sleeper(own, min, 100, false), VTime(900));
     assert_eq!(place_sleeper(VTime(2_000), min, 100, true), VTime(900));
+}
+
+#[test]
+fn vectors_request() {
+    for row in rows(include_str!("../vectors/t06-request.csv")) {
+        let latency_nice = Nice::new(row.get(2)).expect("a latency-nice value");
+        let request = latency_request(row.get(1), latency_nice);
+        assert_eq!(request, row.get::<u64>(3), "row {}: {latency_nice:?}", row.name());
+    }
+    let knobs = knobs::<CfsTunables>(&[("latency_nice", "-5"), ("min_granularity", "3ms")]);
+    assert_eq!(knobs.request(1), 984_299);
+}
+
+#[test]
+fn vectors_truncated_mean() {
+    for row in rows(include_str!("../vectors/t07-mean.csv")) {
+        let mut fluid = Fluid { base: VTime(row.get(1)), sum: 0, weight: 0 };
+        for pair in row.text(2).split(' ') {
+            let (vruntime, weight) = pair.split_once(':').expect("two numbers");
+            fluid
+                .add(VTime(vruntime.parse().expect("a number")), weight.parse().expect("a number"));
+        }
+        let mean = fluid.base.offset(truncated_mean(&fluid));
+        assert_eq!(mean, VTime(row.get(3)), "row {}", row.name());
+    }
+}
+
+/// The credit comes from the policy, the rest from the functions it uses.
+#[test]
+fn vectors_place_around_mean() {
+    let topo = Topology::flat(8).expect("a machine");
+    for row in rows(include_str!("../vectors/t10-place.csv")) {
+        let set = [("placement", row.text(1)), ("eevdf", row.text(2)), ("fair_sleepers", "on")];
+        let mut rig = Rig::new(topo.clone(), row.get(3), &set);
+        let nice = Nice::new(row.get(4)).expect("a nice value");
+        let task = rig.spawn(&NewTask { nice, ..rig.normal() }, Some(0));
+        let credit = rig.core.policy().sleeper_credit(task, false, false);
+        let (own, mean, lag) = (VTime(row.get(5)), VTime(50_000_000), 300_000);
+        let placed = if row.text(1) == "lag_last" {
+            place_lag_last(own, mean, lag, credit, false)
+        } else {
+            place_lag_first(own, mean, lag, credit)
+        };
+        assert_eq!(placed, VTime(row.get(6)), "row {}", row.name());
+    }
+}
+
+/// Row 56 of T10: of two equal tasks the one that runs `δ` between its wake-ups loses half of its
+/// lag with each, without inflation.
+#[test]
+fn vectors_lag_evaporates() {
+    let w = load(0).weight;
+    let (mut lag, mut left) = (500_000i64, alloc::vec::Vec::new());
+    for _ in 0..8 {
+        // The other is at 0; the first is placed at V − lag = −lag and runs on.
+        let mut fluid = Fluid { base: VTime(0), sum: 0, weight: 0 };
+        fluid.add(VTime(0), w);
+        let placed = place_lag_first(VTime(0), VTime(0), lag, None).advance(2_650);
+        fluid.add(placed, w);
+        lag = VTime(0).offset(truncated_mean(&fluid)).delta(placed);
+        left.push(lag);
+    }
+    // The row has halves of ns where the policy's numbers are whole.
+    let expected = [248_675, 123_012, 60_181, 28_765, 13_057, 5_203, 1_277, -686];
+    for (got, want) in left.iter().zip(expected) {
+        assert!(got.abs_diff(want) <= 2, "{left:?}");
+    }
+}
+
+#[test]
+fn inflation_keeps_the_lag() {
+    let w = load(0).weight;
+    let mut fluid = Fluid { base: VTime(0), sum: 0, weight: 0 };
+    fluid.add(VTime(0), w);
+    let lag = inflated_lag(500_000, fluid.weight, w);
+    let placed = place_lag_first(VTime(0), VTime(0), lag, None);
+    fluid.add(placed, w);
+    assert_eq!(VTime(0).offset(truncated_mean(&fluid)).delta(placed), 500_000);
+    assert_eq!(inflated_lag(500_000, 0, w), 0, "nobody is there to be ahead of");
+}
+
+/// Claim C10 of §8: after a sleep of a minute 6 March goes back in virtual time, 9 March does not.
+#[test]
+fn long_sleep_sets_virtual_time_back_only_on_6_march() {
+    let (own, mean) = (VTime(51_000_000), VTime(50_000_000));
+    assert_eq!(place_lag_last(own, mean, 0, Some(12_000_000), true), VTime(38_000_000));
+    assert_eq!(place_lag_first(own, mean, 0, Some(12_000_000)), own);
 }
