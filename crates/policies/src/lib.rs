@@ -17,6 +17,7 @@ mod lists;
 mod registry;
 mod rr;
 mod rt;
+mod throttle;
 
 pub use cfs::{Cfs, CfsTunables};
 pub use eevdf::{Eevdf, EevdfTunables};

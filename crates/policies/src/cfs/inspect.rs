@@ -143,7 +143,7 @@ impl Cfs {
     /// What balancing knows about `cpu`.
     fn check_cpu(&self, view: &View<'_>, cpu: CpuId) -> Result<(), String> {
         let this = self.fair.cpu(cpu);
-        let throttled = self.throttle.throttled.contains(cpu);
+        let throttled = self.throttle.holds(cpu);
         let nr_rt = if throttled { 0 } else { self.rt.nr(cpu) };
         if this.nr_running != this.nr + nr_rt {
             return Err(format!("CPU {cpu} counts {} running tasks", this.nr_running));

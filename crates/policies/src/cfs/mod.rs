@@ -13,7 +13,6 @@ mod inspect;
 mod pick;
 mod policy;
 mod realtime;
-mod throttle;
 mod tunables;
 
 #[cfg(test)]

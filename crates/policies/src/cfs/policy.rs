@@ -12,11 +12,11 @@ use schedlab_units::{CpuId, Nanos, Prio, TaskId};
 
 use super::arith::Spans;
 use super::entity::{CfsRq, Entity};
-use super::throttle::Throttle;
 use super::tunables::{CfsTunables, VARIANTS};
 use crate::eevdf::tree::Nodes;
 use crate::fair::{Fair, Load, Plan};
 use crate::rt::Rt;
+use crate::throttle::Throttle;
 
 /// Facts of a task before a change that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl PolicyDef for Cfs {
             tick_ns: build.hz.tick().as_ns(),
             fair: Fair::new(tunables.fair(), build),
             rt: Rt::new(n_cpus, build.n_tasks, tunables.rr_timeslice, build.hz),
-            throttle: Throttle::new(n_cpus),
+            throttle: Throttle::new(n_cpus, tunables.rt_runtime, tunables.rt_period, 0),
             nodes: Nodes::with_capacity(build.n_tasks),
             entities: Vec::with_capacity(build.n_tasks),
             rqs: alloc::vec![CfsRq::new(); n_cpus],
@@ -141,7 +141,7 @@ impl Policy for Cfs {
         }
         self.pull_rt(cx, cpu);
         if let Some(task) = self.rt.pick(cpu)
-            && !self.throttle.throttled.contains(cpu)
+            && !self.throttle.holds(cpu)
         {
             return Some(task);
         }
@@ -298,7 +298,7 @@ impl Policy for Cfs {
     }
 
     fn timer(&mut self, cx: &mut Ctx<'_>, _: u32) {
-        self.end_rt_period(cx);
+        self.throttle.end_period(cx, &mut self.fair, &self.rt);
     }
 
     /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just

@@ -31,16 +31,22 @@ impl Cfs {
             && let Some((task, from)) = self.rt.find_pull(cx, cpu)
         {
             self.rt.transfer(cx, task, from, cpu);
-            self.dec_rt(from);
-            self.inc_rt(cx, cpu);
+            self.throttle.dec(&mut self.fair, from);
+            self.throttle.inc(cx, &mut self.fair, cpu);
             self.fair.task_mut(task).cpu = cpu;
         }
+    }
+
+    /// Books the run time of real-time task `task`, current on `cpu`; true when the CPU's are
+    /// throttled.
+    pub(super) fn account_rt(&mut self, now: u64, cpu: CpuId, task: TaskId) -> bool {
+        self.throttle.account(&mut self.fair, &self.rt, now, cpu, task)
     }
 
     /// A real-time task joins the queue of `cpu`.
     pub(super) fn enqueue_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Enqueue) {
         self.rt.enqueue(cx, cpu, task);
-        self.inc_rt(cx, cpu);
+        self.throttle.inc(cx, &mut self.fair, cpu);
         let now = cx.now.as_ns();
         let this = self.fair.task_mut(task);
         this.cpu = cpu;
@@ -57,7 +63,7 @@ impl Cfs {
             cx.resched(cpu);
         }
         self.rt.dequeue(cpu, task, why == Dequeue::Save);
-        self.dec_rt(cpu);
+        self.throttle.dec(&mut self.fair, cpu);
     }
 
     /// The tick of `cpu` while real-time task `task` runs.

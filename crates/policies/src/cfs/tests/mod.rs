@@ -9,11 +9,11 @@ mod vectors;
 
 use alloc::vec::Vec;
 
-use schedlab_policy_api::{Topology, Tunables};
+use schedlab_policy_api::Topology;
 
 use crate::cfs::tunables::VARIANTS;
 use crate::cfs::{Cfs, CfsTunables};
-use crate::eevdf::tests::harness::Bench;
+use crate::eevdf::tests::harness::{self, Bench};
 
 /// A bench with CFS on it.
 type Rig = Bench<Cfs>;
@@ -35,10 +35,5 @@ fn single(hz: u32, set: &[(&str, &str)]) -> Rig {
 
 /// The knobs that `variant` sets, as a user writes them.
 fn set_of(variant: &str) -> Vec<(&'static str, &'static str)> {
-    let variant = VARIANTS.iter().find(|v| v.name == variant).expect("a variant");
-    let text = |(name, value): &(&'static str, i64)| {
-        let index = CfsTunables::index_of(name).expect("a tunable");
-        (*name, &*CfsTunables::SPECS[index].show(*value).leak())
-    };
-    variant.set.iter().map(text).collect()
+    harness::set_of::<CfsTunables>(VARIANTS, variant)
 }

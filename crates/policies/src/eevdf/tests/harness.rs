@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use schedlab_kcore::{Core, CoreConfig, NewTask, Wakeup};
 use schedlab_policy_api::{
-    Build, Inspect, NoObserver, PolicyDef, SchedClass, TaskState, Topology, Tunables,
+    Build, Inspect, NoObserver, PolicyDef, SchedClass, TaskState, Topology, Tunables, Variant,
 };
 use schedlab_units::{CpuId, Hz, Nice, TaskId, Time};
 
@@ -28,6 +28,19 @@ pub(crate) fn knobs<T: Tunables>(set: &[(&str, &str)]) -> T {
         knobs.set_text(name, value).expect("a legal tunable");
     }
     knobs
+}
+
+/// The knobs that the variant called `name` sets, as a user writes them.
+pub(crate) fn set_of<T: Tunables>(
+    variants: &[Variant],
+    name: &str,
+) -> Vec<(&'static str, &'static str)> {
+    let variant = variants.iter().find(|v| v.name == name).expect("a variant");
+    let text = |(knob, value): &(&'static str, i64)| {
+        let index = T::index_of(knob).expect("a tunable");
+        (*knob, &*T::SPECS[index].show(*value).leak())
+    };
+    variant.set.iter().map(text).collect()
 }
 
 impl Rig {

@@ -8,4 +8,5 @@ mod realtime;
 mod smp;
 pub(crate) mod starve;
 mod traces;
+mod v6_6;
 pub(crate) mod vectors;

@@ -234,7 +234,7 @@ impl<P: PolicyDef> Chaos<P> {
 pub(crate) const SHAPES: [(u32, u32, u32, u32); 6] =
     [(1, 1, 1, 1), (1, 1, 4, 1), (1, 1, 2, 2), (2, 1, 2, 2), (1, 2, 2, 1), (2, 2, 2, 2)];
 
-const SETTINGS: [&[(&str, &str)]; 5] = [
+const SETTINGS: [&[(&str, &str)]; 6] = [
     &[],
     &[("vruntime_base", "min_vruntime"), ("yield_mode", "deadline")],
     &[("next_buddy", "on"), ("ni_random", "on"), ("hrtick", "on"), ("sis_util", "off")],
@@ -252,6 +252,16 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
         ("fair_server_runtime", "500us"),
         ("rr_timeslice", "2ms"),
         ("ttwu_queue", "off"),
+    ],
+    &[
+        ("delay_dequeue", "off"),
+        ("place_at_fork", "on"),
+        ("equal_deadlines", "vruntime"),
+        ("custom_slice", "off"),
+        ("unprotect_idle", "off"),
+        ("fair_server_runtime", "0"),
+        ("rt_period", "4ms"),
+        ("rt_runtime", "1ms"),
     ],
 ];
 
