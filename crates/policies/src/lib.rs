@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod bfs;
+mod cfs;
 pub mod eevdf;
 mod fair;
 mod fifo;
@@ -21,6 +22,9 @@ mod rt;
 mod spa;
 
 pub use bfs::{Bfs, BfsTunables};
+mod throttle;
+
+pub use cfs::{Cfs, CfsTunables};
 pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};

@@ -25,6 +25,7 @@ macro_rules! registry {
 
 registry! {
     "bfs" => crate::Bfs,
+    "cfs" => crate::Cfs,
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,

@@ -76,9 +76,9 @@ pub(super) struct CfsRq {
 
 impl CfsRq {
     /// An empty queue; its clock starts 2^20 before the wrap, as the kernel's.
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(tree: Tree) -> Self {
         let base = VTime(0u64.wrapping_sub(1 << 20));
-        Self { tree: Tree::new(), fluid: Fluid { base, sum: 0, weight: 0 } }
+        Self { tree, fluid: Fluid { base, sum: 0, weight: 0 } }
     }
 }
 

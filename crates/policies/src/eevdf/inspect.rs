@@ -132,7 +132,8 @@ impl Eevdf {
     /// What balancing knows about `cpu`.
     fn check_cpu(&self, view: &View<'_>, cpu: CpuId) -> Result<(), String> {
         let this = self.fair.cpu(cpu);
-        if this.nr_running != this.nr + self.rt.nr(cpu) {
+        let nr_rt = if self.throttle.holds(cpu) { 0 } else { self.rt.nr(cpu) };
+        if this.nr_running != this.nr + nr_rt {
             return Err(format!("CPU {cpu} counts {} running tasks", this.nr_running));
         }
         if self.fair.empty.contains(cpu) != (this.nr_running == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! EEVDF, the fair class of Linux since 6.6: earliest eligible virtual deadline first.
 //!
-//! Variants are 6.12.117 (`6.12`) and 6.12.0. It owns the order of tasks on a queue, their lag and
+//! Variants are 6.12.117 (`6.12`), 6.12.0 and 6.6. It owns the order of tasks on a queue, their lag and
 //! their placement; CPU choice, balancing and load tracking are `crate::fair`, real-time tasks are
 //! `crate::rt`. There is no group scheduling. SCHED_ISO counts as SCHED_NORMAL.
 
@@ -12,7 +12,7 @@ mod inspect;
 mod pick;
 mod policy;
 mod server;
-mod tree;
+pub(crate) mod tree;
 mod tunables;
 
 #[cfg(test)]

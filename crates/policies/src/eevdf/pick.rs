@@ -117,7 +117,9 @@ impl Eevdf {
         }
         let curr_is_idle = cx.tasks.get(curr).class == SchedClass::Idle;
         if curr_is_idle && !woken_is_idle {
-            self.entity_mut(curr).unprotect();
+            if self.knobs.unprotect_idle {
+                self.entity_mut(curr).unprotect();
+            }
             cx.resched(cpu);
             return;
         }

@@ -13,10 +13,11 @@ use schedlab_units::{CpuId, Nanos, Prio, TaskId};
 use super::arith::{custom_slice, reweight_lag};
 use super::entity::{CfsRq, Departure, Entity};
 use super::server::Server;
-use super::tree::Nodes;
+use super::tree::{Nodes, Tree};
 use super::tunables::{EevdfTunables, VARIANTS};
 use crate::fair::{Fair, Load, Plan};
 use crate::rt::Rt;
+use crate::throttle::Throttle;
 
 /// Facts of a task before a change that is under way.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +39,7 @@ pub struct Eevdf {
     pub(super) yield_forfeits: bool,
     pub(super) fair: Fair,
     pub(super) rt: Rt,
+    pub(super) throttle: Throttle,
     pub(super) nodes: Nodes,
     pub(super) entities: Vec<Entity>,
     pub(super) rqs: Vec<CfsRq>,
@@ -72,6 +74,11 @@ impl PolicyDef for Eevdf {
 
     fn build(tunables: &EevdfTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
+        let (rt_runtime, rt_period) = (tunables.rt_runtime, tunables.rt_period);
+        let tree = match tunables.equal_deadlines {
+            0 => Tree::new(),
+            _ => Tree::in_order_of_vruntime(),
+        };
         Self {
             base_slice: tunables.effective_base_slice(n_cpus),
             tick_ns: build.hz.tick().as_ns(),
@@ -79,9 +86,11 @@ impl PolicyDef for Eevdf {
             yield_forfeits: tunables.yield_mode == 0,
             fair: Fair::new(tunables.fair(), build),
             rt: Rt::new(n_cpus, build.n_tasks, tunables.rr_timeslice, build.hz),
+            // Timers: slices of CPUs, their servers, this one.
+            throttle: Throttle::new(n_cpus, rt_runtime, rt_period, 2 * n_cpus as u32),
             nodes: Nodes::with_capacity(build.n_tasks),
             entities: Vec::with_capacity(build.n_tasks),
-            rqs: alloc::vec![CfsRq::new(); n_cpus],
+            rqs: alloc::vec![CfsRq::new(tree); n_cpus],
             servers: alloc::vec![Server::STOPPED; n_cpus],
             pushing: alloc::vec![None; n_cpus],
             before: Before { is_rt: false, prio: Prio(120), delayed: false },
@@ -150,15 +159,15 @@ impl Eevdf {
             && let Some((task, from)) = self.rt.find_pull(cx, cpu)
         {
             self.rt.transfer(cx, task, from, cpu);
-            self.fair.sub_nr_running(from);
-            self.fair.add_nr_running(cpu);
+            self.throttle.dec(&mut self.fair, from);
+            self.throttle.inc(cx, &mut self.fair, cpu);
             self.fair.task_mut(task).cpu = cpu;
         }
     }
 
     fn enqueue_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Enqueue) {
         self.rt.enqueue(cx, cpu, task);
-        self.fair.add_nr_running(cpu);
+        self.throttle.inc(cx, &mut self.fair, cpu);
         let now = cx.now.as_ns();
         let this = self.fair.task_mut(task);
         this.cpu = cpu;
@@ -168,6 +177,18 @@ impl Eevdf {
             Enqueue::Migrate | Enqueue::Restore => {}
         }
         self.server_arm(cx, cpu);
+    }
+
+    /// Books the run time of real-time task `task`, current on `cpu`; true when the CPU's are
+    /// throttled. Without a limit nothing is booked.
+    fn account_rt(&mut self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId) -> bool {
+        let now = cx.now.as_ns();
+        self.throttle.limits() && self.throttle.account(&mut self.fair, &self.rt, now, cpu, task)
+    }
+
+    /// The slice that `task` asks for, if that is granted.
+    fn slice_request(&self, cx: &Ctx<'_>, task: TaskId) -> Option<u64> {
+        custom_slice(cx.tasks.get(task).slice_request_ns).filter(|_| self.knobs.custom_slice)
     }
 
     /// The weight of `task` after a change of its nice value or class.
@@ -253,8 +274,11 @@ impl Policy for Eevdf {
 
     fn dequeue(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Dequeue) {
         if cx.tasks.get(task).class.is_rt() {
+            if cx.curr(cpu) == Some(task) && self.account_rt(cx, cpu, task) {
+                cx.resched(cpu);
+            }
             self.rt.dequeue(cpu, task, why == Dequeue::Save);
-            self.fair.sub_nr_running(cpu);
+            self.throttle.dec(&mut self.fair, cpu);
         } else {
             self.dequeue_fair(cx, cpu, task, why);
         }
@@ -265,6 +289,9 @@ impl Policy for Eevdf {
             cx.disarm(cpu.0);
         }
         let leaving = self.leaving(cx, cpu);
+        if let Some(curr) = cx.curr(cpu).filter(|_| self.fair.cpu(cpu).runs_rt) {
+            self.account_rt(cx, cpu, curr);
+        }
         self.pull_rt(cx, cpu);
         if self.server_runs(cpu) {
             let task = self.pick_fair(cx, cpu).filter(|task| leaving != Some(*task));
@@ -273,7 +300,9 @@ impl Policy for Eevdf {
             }
             self.server_stop(cpu);
         }
-        if let Some(task) = self.rt.pick(cpu) {
+        if let Some(task) = self.rt.pick(cpu)
+            && !self.throttle.holds(cpu)
+        {
             return Some(task);
         }
         match leaving {
@@ -286,6 +315,9 @@ impl Policy for Eevdf {
         if cx.tasks.get(task).class.is_rt() {
             self.fair.update_rt_avg(cx.now.as_ns(), cpu, false);
             self.fair.cpu_mut(cpu).runs_rt = true;
+            if self.throttle.limits() {
+                self.fair.task_mut(task).exec_start = Some(cx.now.as_ns());
+            }
         } else {
             self.set_next_fair(cx, cpu, task);
         }
@@ -295,6 +327,7 @@ impl Policy for Eevdf {
         if cx.tasks.get(task).class.is_rt() {
             self.fair.update_rt_avg(cx.now.as_ns(), cpu, true);
             self.fair.cpu_mut(cpu).runs_rt = false;
+            self.account_rt(cx, cpu, task);
         } else {
             self.put_prev_fair(cx, cpu, task);
         }
@@ -345,6 +378,9 @@ impl Policy for Eevdf {
     fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         if let Some(curr) = cx.curr(cpu) {
             if cx.tasks.get(curr).class.is_rt() {
+                if self.account_rt(cx, cpu, curr) {
+                    cx.resched(cpu);
+                }
                 self.fair.update_rt_avg(cx.now.as_ns(), cpu, true);
                 self.rt.tick(cx, cpu, curr);
             } else {
@@ -369,7 +405,10 @@ impl Policy for Eevdf {
         self.fair.fork(cx, child, parent);
         self.rt.fork(child);
         self.nodes.provide(child);
-        let custom = custom_slice(cx.tasks.get(child).slice_request_ns);
+        if self.knobs.place_at_fork {
+            self.update_curr(cx, cx.tasks.cpu(child));
+        }
+        let custom = self.slice_request(cx, child);
         let entity = Entity::new(custom.unwrap_or(self.base_slice), custom.is_some());
         while self.entities.len() <= child.index() {
             self.entities.push(entity.clone());
@@ -404,7 +443,7 @@ impl Policy for Eevdf {
                 }
             }
             Change::Slice => {
-                let custom = custom_slice(facts.slice_request_ns);
+                let custom = self.slice_request(cx, task);
                 let slice = custom.unwrap_or(self.base_slice);
                 let entity = self.entity_mut(task);
                 (entity.slice, entity.custom_slice) = (slice, custom.is_some());
@@ -422,6 +461,10 @@ impl Policy for Eevdf {
                 self.move_delayed(cx, task, to);
             }
         }
+    }
+
+    fn requeues_on_change(&self, what: Change) -> bool {
+        what != Change::Slice || self.knobs.custom_slice
     }
 
     fn prio_changed(&mut self, cx: &mut Ctx<'_>, task: TaskId, what: Change) {
@@ -466,8 +509,10 @@ impl Policy for Eevdf {
         let n_cpus = self.rqs.len() as u32;
         if timer < n_cpus {
             self.hrtick(cx, CpuId(timer));
-        } else {
+        } else if timer < 2 * n_cpus {
             self.server_timer(cx, CpuId(timer - n_cpus));
+        } else {
+            self.throttle.end_period(cx, &mut self.fair, &self.rt);
         }
     }
 

@@ -62,6 +62,8 @@ pub(crate) struct Tree {
     root: u32,
     first: u32,
     len: u32,
+    /// Among equal deadlines the smaller virtual time is first, not the earlier insertion.
+    by_vruntime: bool,
     /// State of the generator of priorities.
     seed: u32,
 }
@@ -69,7 +71,20 @@ pub(crate) struct Tree {
 impl Tree {
     /// An empty tree.
     pub(crate) const fn new() -> Self {
-        Self { root: NIL, first: NIL, len: 0, seed: 0x9e37_79b9 }
+        Self { root: NIL, first: NIL, len: 0, by_vruntime: false, seed: 0x9e37_79b9 }
+    }
+    /// An empty tree that puts equal deadlines in order of virtual times, as trees keyed by those
+    /// (before 6.8) find them.
+    pub(crate) const fn in_order_of_vruntime() -> Self {
+        Self { by_vruntime: true, ..Self::new() }
+    }
+    /// Whether an entity with `keys` belongs before `node`.
+    #[inline]
+    fn puts_before(&self, keys: Keys, node: &Node) -> bool {
+        keys.deadline.before(node.deadline)
+            || (self.by_vruntime
+                && keys.deadline == node.deadline
+                && keys.vruntime.before(node.vruntime))
     }
     /// Number of entities.
     pub(crate) fn len(&self) -> u32 {
@@ -133,7 +148,7 @@ impl Nodes {
                 above.min_vruntime = keys.vruntime;
             }
             above.min_slice = above.min_slice.min(keys.slice);
-            if keys.deadline.before(above.deadline) {
+            if tree.puts_before(keys, above) {
                 at = above.left;
             } else {
                 at = above.right;
@@ -153,7 +168,7 @@ impl Nodes {
         };
         if parent == NIL {
             tree.root = node;
-        } else if keys.deadline.before(self.get(parent).deadline) {
+        } else if tree.puts_before(keys, self.get(parent)) {
             self.get_mut(parent).left = node;
         } else {
             self.get_mut(parent).right = node;

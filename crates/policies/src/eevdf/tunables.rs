@@ -22,12 +22,21 @@ schedlab_policy_api::tunables! {
         place_lag: flag = true, "v6.12 features.h PLACE_LAG";
         /// Give new tasks half a slice.
         place_deadline_initial: flag = true, "v6.12 features.h PLACE_DEADLINE_INITIAL";
+        /// Book the parent's run time when it forks, as the placement at fork did (6.6).
+        place_at_fork: flag = false, "v6.6 fair.c task_fork_fair";
         /// Keep the distance of the deadline when a task moves or changes without sleeping.
         place_rel_deadline: flag = true, "v6.12 features.h PLACE_REL_DEADLINE";
         /// Protect the current task until its lag is used up or its slice is over.
         run_to_parity: flag = true, "v6.12 features.h RUN_TO_PARITY";
         /// Let a woken task with a shorter slice cancel that protection.
         preempt_short: flag = true, "v6.12 features.h PREEMPT_SHORT";
+        /// Let a woken task end the protection of a SCHED_IDLE task, too.
+        unprotect_idle: flag = true, "v6.12 fair.c check_preempt_wakeup_fair";
+        /// Grant tasks the slice they ask for.
+        custom_slice: flag = true, "v6.12 syscalls.c __setparam_fair";
+        /// Which of two waiting tasks with equal deadlines is first: the one that came first, or
+        /// the one with the smaller virtual time, as in trees keyed by that (6.6).
+        equal_deadlines: choice["fifo", "vruntime"] = 0, "v6.6, v6.12 fair.c pick_eevdf";
         /// Prefer the task that was woken last.
         next_buddy: flag = false, "v6.12 features.h NEXT_BUDDY";
         /// Honour that preference when picking. 6.12.0 has no such switch and honours it always.
@@ -83,6 +92,13 @@ schedlab_policy_api::tunables! {
         /// See `fair_server_runtime`, of which no more than this counts.
         fair_server_period: ns = 1_000_000_000 => 100_000..=4_000_000_000,
             "v6.12 deadline.c dl_server_start";
+        /// Time in each `rt_period` that real-time tasks get at most; the period or more = no
+        /// limit, as in 6.12, where the fair server has replaced this.
+        rt_runtime: ns = 1_000_000_000 => 1_000..=10_000_000_000,
+            "v6.6 rt.c sysctl_sched_rt_runtime";
+        /// See `rt_runtime`.
+        rt_period: ns = 1_000_000_000 => 100_000..=10_000_000_000,
+            "v6.6 rt.c sysctl_sched_rt_period";
     }
 }
 
@@ -93,6 +109,27 @@ pub(crate) const VARIANTS: &[Variant] = &[
         name: "6.12.0",
         about: "Linux 6.12.0: base slice 750 us, yield moves the deadline, base is min_vruntime",
         set: &[("normalized_base_slice", 750_000), ("yield_mode", 1), ("vruntime_base", 1)],
+    },
+    Variant {
+        name: "6.6",
+        about: "Linux 6.6, the first release: no delayed dequeue, no short slices, RT throttling",
+        set: &[
+            ("normalized_base_slice", 750_000),
+            // A new task is placed twice, the second time with a whole slice.
+            ("place_deadline_initial", 0),
+            ("place_at_fork", 1),
+            ("place_rel_deadline", 0),
+            ("preempt_short", 0),
+            ("unprotect_idle", 0),
+            ("custom_slice", 0),
+            ("equal_deadlines", 1),
+            ("delay_dequeue", 0),
+            ("delay_zero", 0),
+            ("yield_mode", 1),
+            ("vruntime_base", 1),
+            ("fair_server_runtime", 0),
+            ("rt_runtime", 950_000_000),
+        ],
     },
 ];
 

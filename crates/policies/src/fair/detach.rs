@@ -160,7 +160,7 @@ impl Fair {
         }
         if self.knobs.cache_hot_buddy
             && self.cpu(env.dst_cpu).nr_running != 0
-            && self.cpu(env.src_cpu).next == Some(task)
+            && [self.cpu(env.src_cpu).next, self.cpu(env.src_cpu).last].contains(&Some(task))
         {
             return true;
         }

@@ -21,4 +21,4 @@ pub(crate) use balance::Plan;
 pub(crate) use pelt::SchedAvg;
 pub(crate) use state::{Fair, FairKnobs};
 pub(crate) use tracking::Membership;
-pub(crate) use weight::{Load, Scaling, calc_delta_fair, scale_load_down};
+pub(crate) use weight::{Load, Scaling, calc_delta, calc_delta_fair, scale_load_down};

@@ -93,6 +93,8 @@ pub(crate) struct FairCpu {
     pub(crate) curr: Option<TaskId>,
     /// The task to be preferred at the next pick.
     pub(crate) next: Option<TaskId>,
+    /// The task that a wake-up preempted, to be preferred as well (up to 6.5).
+    pub(crate) last: Option<TaskId>,
     /// Queued tasks of all classes, the current one included.
     pub(crate) nr_running: u32,
     /// Queued fair tasks, the current one included.
@@ -165,6 +167,7 @@ impl Fair {
         let cpu = FairCpu {
             curr: None,
             next: None,
+            last: None,
             nr_running: 0,
             nr: 0,
             nr_delayed: 0,

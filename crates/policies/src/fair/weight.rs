@@ -37,7 +37,6 @@ impl Load {
 
     /// A weight that is no task's, such as a sum; its inverse is computed, and for powers of two
     /// that gives one less than the table (spec cfs-eevdf Q1).
-    #[cfg(test)]
     pub(crate) const fn of_sum(weight: u64) -> Self {
         Self { weight, inv_weight: 0 }
     }
@@ -76,7 +75,7 @@ pub(crate) const fn scale_load_down(weight: u64) -> u64 {
 /// bits until it fits 32 bits, so the product needs 96.
 ///
 /// Source: v6.12 `fair.c` `__calc_delta`; spec cfs-eevdf §2.
-fn calc_delta(delta: u64, weight: u64, load: &Load) -> u64 {
+pub(crate) fn calc_delta(delta: u64, weight: u64, load: &Load) -> u64 {
     let mut factor = scale_load_down(weight);
     let mut shift = WMULT_SHIFT;
     let mut fit = |factor: u64| {

@@ -5,67 +5,86 @@ use alloc::vec::Vec;
 
 use schedlab_kcore::{Core, CoreConfig, NewTask, Wakeup};
 use schedlab_policy_api::{
-    Build, Inspect, NoObserver, PolicyDef, SchedClass, TaskState, Topology, Tunables,
+    Build, Inspect, NoObserver, PolicyDef, SchedClass, TaskState, Topology, Tunables, Variant,
 };
 use schedlab_units::{CpuId, Hz, Nice, TaskId, Time};
 
-use crate::eevdf::{Eevdf, EevdfTunables};
+use crate::eevdf::Eevdf;
 
 /// A core with its clock.
-pub(super) struct Rig {
-    pub(super) core: Core<Eevdf, NoObserver>,
-    pub(super) now: u64,
+pub(crate) struct Bench<P> {
+    pub(crate) core: Core<P, NoObserver>,
+    pub(crate) now: u64,
     tick: u64,
 }
 
+/// A bench with EEVDF on it.
+pub(super) type Rig = Bench<Eevdf>;
+
 /// Tunables with some set as a user writes them.
-pub(super) fn knobs(set: &[(&str, &str)]) -> EevdfTunables {
-    let mut knobs = EevdfTunables::default();
+pub(crate) fn knobs<T: Tunables>(set: &[(&str, &str)]) -> T {
+    let mut knobs = T::default();
     for (name, value) in set {
         knobs.set_text(name, value).expect("a legal tunable");
     }
     knobs
 }
 
+/// The knobs that the variant called `name` sets, as a user writes them.
+pub(crate) fn set_of<T: Tunables>(
+    variants: &[Variant],
+    name: &str,
+) -> Vec<(&'static str, &'static str)> {
+    let variant = variants.iter().find(|v| v.name == name).expect("a variant");
+    let text = |(knob, value): &(&'static str, i64)| {
+        let index = T::index_of(knob).expect("a tunable");
+        (*knob, &*T::SPECS[index].show(*value).leak())
+    };
+    variant.set.iter().map(text).collect()
+}
+
 impl Rig {
-    pub(super) fn new(topo: Topology, hz: u32, set: &[(&str, &str)]) -> Self {
-        let hz = Hz::new(hz);
-        let build = Build { topo: &topo, hz, n_tasks: 16 };
-        let policy = Eevdf::build(&knobs(set), build);
-        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 16, check: true };
-        Self { core: Core::new(policy, NoObserver, config), now: 0, tick: hz.tick().as_ns() }
-    }
     /// One CPU, slice 2.8 ms, whole first slices.
     pub(super) fn single(hz: u32, set: &[(&str, &str)]) -> Self {
         let mut all = alloc::vec![("base_slice", "2.8ms"), ("place_deadline_initial", "off")];
         all.extend_from_slice(set);
         Self::new(Topology::flat(1).expect("a machine"), hz, &all)
     }
-    pub(super) fn time(&self) -> Time {
+}
+
+impl<P: PolicyDef> Bench<P> {
+    pub(crate) fn new(topo: Topology, hz: u32, set: &[(&str, &str)]) -> Self {
+        let hz = Hz::new(hz);
+        let build = Build { topo: &topo, hz, n_tasks: 16 };
+        let policy = P::build(&knobs(set), build);
+        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 16, check: true };
+        Self { core: Core::new(policy, NoObserver, config), now: 0, tick: hz.tick().as_ns() }
+    }
+    pub(crate) fn time(&self) -> Time {
         Time::from_ns(self.now)
     }
     /// Facts of a nice 0 task.
-    pub(super) fn normal(&self) -> NewTask {
+    pub(crate) fn normal(&self) -> NewTask {
         NewTask::normal(self.core.topo().all(), 1)
     }
     /// Forks and wakes a task; `on` overrides the choice of a CPU.
-    pub(super) fn spawn(&mut self, new: &NewTask, on: Option<u32>) -> TaskId {
+    pub(crate) fn spawn(&mut self, new: &NewTask, on: Option<u32>) -> TaskId {
         let now = self.time();
         let task = self.core.fork(now, new.cpu, None, new);
         self.core.wake_up_new(now, new.cpu, task, on.map(CpuId));
         task
     }
-    pub(super) fn spawn_nice(&mut self, nice: i32) -> TaskId {
+    pub(crate) fn spawn_nice(&mut self, nice: i32) -> TaskId {
         let nice = Nice::new(nice).expect("a nice value");
         let new = NewTask { nice, ..self.normal() };
         self.spawn(&new, Some(0))
     }
-    pub(super) fn spawn_rt(&mut self, class: SchedClass, rt_priority: u8, on: u32) -> TaskId {
+    pub(crate) fn spawn_rt(&mut self, class: SchedClass, rt_priority: u8, on: u32) -> TaskId {
         let new = NewTask { class, rt_priority, ..self.normal() };
         self.spawn(&new, Some(on))
     }
     /// Calls `schedule` on `cpu` and finishes the switch at once; the task that runs then.
-    pub(super) fn schedule(&mut self, cpu: u32) -> Option<TaskId> {
+    pub(crate) fn schedule(&mut self, cpu: u32) -> Option<TaskId> {
         let (now, cpu) = (self.time(), CpuId(cpu));
         if self.core.schedule(now, cpu).is_real() {
             self.core.finish_switch(now, cpu);
@@ -73,7 +92,7 @@ impl Rig {
         self.core.curr(cpu)
     }
     /// The current task of `cpu` goes to sleep; the task that runs then.
-    pub(super) fn block(&mut self, cpu: u32) -> Option<TaskId> {
+    pub(crate) fn block(&mut self, cpu: u32) -> Option<TaskId> {
         let (now, cpu) = (self.time(), CpuId(cpu));
         if self.core.block(now, cpu, TaskState::Sleeping).is_real() {
             self.core.finish_switch(now, cpu);
@@ -81,7 +100,7 @@ impl Rig {
         self.core.curr(cpu)
     }
     /// Wakes `task` from `this_cpu`, arriving at once where it is sent to.
-    pub(super) fn wake(&mut self, this_cpu: u32, task: TaskId, waker: Option<TaskId>) -> CpuId {
+    pub(crate) fn wake(&mut self, this_cpu: u32, task: TaskId, waker: Option<TaskId>) -> CpuId {
         let now = self.time();
         match self.core.wake(now, CpuId(this_cpu), task, waker, false) {
             Wakeup::Queued(cpu) => cpu,
@@ -92,11 +111,11 @@ impl Rig {
             Wakeup::NotAsleep => panic!("task {task} is not asleep"),
         }
     }
-    pub(super) fn need_resched(&self, cpu: u32) -> bool {
+    pub(crate) fn need_resched(&self, cpu: u32) -> bool {
         self.core.need_resched(CpuId(cpu))
     }
     /// Reschedules all CPUs that were asked to, until none is.
-    pub(super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         let cpus: Vec<CpuId> = self.core.topo().cpus().collect();
         while let Some(cpu) = cpus.iter().find(|cpu| self.core.need_resched(**cpu)) {
             self.schedule(cpu.0);
@@ -104,7 +123,7 @@ impl Rig {
         self.core.clear_resched();
     }
     /// Lets time pass to `until` ns with a tick of every CPU at each multiple of TICK.
-    pub(super) fn run_until(&mut self, until: u64) {
+    pub(crate) fn run_until(&mut self, until: u64) {
         let cpus: Vec<CpuId> = self.core.topo().cpus().collect();
         loop {
             let next = (self.now / self.tick + 1) * self.tick;
@@ -119,17 +138,17 @@ impl Rig {
             self.settle();
         }
     }
-    pub(super) fn inspect(&self, task: TaskId) -> Inspect {
+    pub(crate) fn inspect(&self, task: TaskId) -> Inspect {
         self.core.inspect(self.time(), task)
     }
     /// A figure that the policy gives for `task`.
-    pub(super) fn figure(&self, task: TaskId, name: &str) -> i64 {
+    pub(crate) fn figure(&self, task: TaskId, name: &str) -> i64 {
         let all = self.inspect(task);
         let found = all.iter().find(|(figure, _)| *figure == name);
         found.unwrap_or_else(|| panic!("no figure {name} in {all:?}")).1
     }
     /// Run time of `task` so far, ns.
-    pub(super) fn run_ns(&self, task: TaskId) -> u64 {
+    pub(crate) fn run_ns(&self, task: TaskId) -> u64 {
         self.core.task_account(self.time(), task).run.as_ns()
     }
 }

@@ -2,10 +2,11 @@
 //! Tests of EEVDF: the spec's vectors and traces, single behaviours, random runs.
 
 mod behaviour;
-mod harness;
-mod random;
+pub(crate) mod harness;
+pub(crate) mod random;
 mod realtime;
 mod smp;
-mod starve;
+pub(crate) mod starve;
 mod traces;
+mod v6_6;
 pub(crate) mod vectors;

@@ -13,8 +13,8 @@ use crate::eevdf::Eevdf;
 use crate::eevdf::arith::Fluid;
 
 /// A host that does legal things in random order.
-struct Chaos {
-    core: Core<Eevdf, Fingerprint>,
+pub(crate) struct Chaos<P> {
+    core: Core<P, Fingerprint>,
     rng: Rng,
     now: u64,
     tick: u64,
@@ -24,13 +24,13 @@ struct Chaos {
     n_cpus: u64,
 }
 
-impl Chaos {
-    fn new(shape: (u32, u32, u32, u32), seed: u64, set: &[(&str, &str)]) -> Self {
+impl<P: PolicyDef> Chaos<P> {
+    pub(crate) fn new(shape: (u32, u32, u32, u32), seed: u64, set: &[(&str, &str)]) -> Self {
         let (nodes, llcs, cores, threads) = shape;
         let topo = Topology::new(nodes, llcs, cores, threads).expect("a machine");
         let hz = Hz::new(1000);
         let build = Build { topo: &topo, hz, n_tasks: 4 };
-        let policy = Eevdf::build(&knobs(set), build);
+        let policy = P::build(&knobs(set), build);
         let n_cpus = topo.n_cpus() as u64;
         let config = CoreConfig { topo, hz, seed, n_tasks: 4, check: true };
         Self {
@@ -222,7 +222,7 @@ impl Chaos {
         }
     }
 
-    fn run(mut self, steps: usize) -> u64 {
+    pub(crate) fn run(mut self, steps: usize) -> u64 {
         for _ in 0..steps {
             self.step();
         }
@@ -231,10 +231,10 @@ impl Chaos {
     }
 }
 
-const SHAPES: [(u32, u32, u32, u32); 6] =
+pub(crate) const SHAPES: [(u32, u32, u32, u32); 6] =
     [(1, 1, 1, 1), (1, 1, 4, 1), (1, 1, 2, 2), (2, 1, 2, 2), (1, 2, 2, 1), (2, 2, 2, 2)];
 
-const SETTINGS: [&[(&str, &str)]; 5] = [
+const SETTINGS: [&[(&str, &str)]; 6] = [
     &[],
     &[("vruntime_base", "min_vruntime"), ("yield_mode", "deadline")],
     &[("next_buddy", "on"), ("ni_random", "on"), ("hrtick", "on"), ("sis_util", "off")],
@@ -253,9 +253,19 @@ const SETTINGS: [&[(&str, &str)]; 5] = [
         ("rr_timeslice", "2ms"),
         ("ttwu_queue", "off"),
     ],
+    &[
+        ("delay_dequeue", "off"),
+        ("place_at_fork", "on"),
+        ("equal_deadlines", "vruntime"),
+        ("custom_slice", "off"),
+        ("unprotect_idle", "off"),
+        ("fair_server_runtime", "0"),
+        ("rt_period", "4ms"),
+        ("rt_runtime", "1ms"),
+    ],
 ];
 
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
 }
 
@@ -267,7 +277,7 @@ proptest! {
         setting in 0..SETTINGS.len(),
         seed in any::<u64>(),
     ) {
-        let run = || Chaos::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
+        let run = || Chaos::<Eevdf>::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
         prop_assert_eq!(run(), run());
     }
 

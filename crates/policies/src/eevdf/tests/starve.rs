@@ -16,8 +16,8 @@ const HANDLER: u64 = 1_600;
 const SWITCH: u64 = 725;
 const CPU: CpuId = CpuId(0);
 
-struct Model {
-    core: Core<Eevdf, NoObserver>,
+struct Model<P> {
+    core: Core<P, NoObserver>,
     now: u64,
     parent: TaskId,
     child: TaskId,
@@ -29,12 +29,12 @@ struct Model {
     delivered: u64,
 }
 
-impl Model {
+impl<P: PolicyDef> Model<P> {
     fn new(hz: u32, set: &[(&str, &str)]) -> Self {
         let topo = Topology::flat(1).expect("a machine");
         let hz = Hz::new(hz);
         let build = Build { topo: &topo, hz, n_tasks: 2 };
-        let policy = Eevdf::build(&knobs(set), build);
+        let policy = P::build(&knobs(set), build);
         let config = CoreConfig { topo, hz, seed: 1, n_tasks: 2, check: false };
         let mut core = Core::new(policy, NoObserver, config);
         let parent = Self::start(&mut core);
@@ -55,7 +55,7 @@ impl Model {
     }
 
     /// A task that runs from the start.
-    fn start(core: &mut Core<Eevdf, NoObserver>) -> TaskId {
+    fn start(core: &mut Core<P, NoObserver>) -> TaskId {
         let new = NewTask::normal(core.topo().all(), 1);
         let task = core.fork(Time::ZERO, CPU, None, &new);
         core.wake_up_new(Time::ZERO, CPU, task, None);
@@ -127,19 +127,24 @@ impl Model {
     }
 }
 
+/// What the model yields for 4 s: ms for a million signals, share of the parent in per mille, its
+/// longest wait in us.
+pub(crate) fn starve<P: PolicyDef>(hz: u32, set: &[(&str, &str)]) -> (u64, u64, u64) {
+    let span = 4_000_000_000;
+    let mut model = Model::<P>::new(hz, set);
+    model.run(span, Hz::new(hz).tick().as_ns());
+    let run = model.core.task_account(Time::from_ns(model.now), model.parent).run.as_ns();
+    // ms for a million: span / delivered · 10⁶ / 10⁶.
+    (span / model.delivered, run * 1000 / span, model.longest_wait / 1000)
+}
+
 #[test]
 fn starve_matches_the_reference_model() {
     for (hz, wait_us) in [(1000, 2_800), (250, 6_000)] {
-        let span = 4_000_000_000;
-        let mut model = Model::new(hz, &[("base_slice", "2.8ms")]);
-        model.run(span, Hz::new(hz).tick().as_ns());
-        // ms that a million signals take: span / delivered · 10⁶ / 10⁶.
-        let ms_per_million = span / model.delivered;
+        let (ms_per_million, per_mille, longest_us) =
+            starve::<Eevdf>(hz, &[("base_slice", "2.8ms")]);
         assert!(ms_per_million.abs_diff(6_680) <= 334, "HZ {hz}: {ms_per_million}");
-        let run = model.core.task_account(Time::from_ns(model.now), model.parent).run.as_ns();
-        let per_mille = run * 1000 / span;
         assert!(per_mille.abs_diff(348) <= 10, "HZ {hz}: share {per_mille}");
-        let longest_us = model.longest_wait / 1000;
         assert!(longest_us.abs_diff(wait_us) <= 300, "HZ {hz}: waits {longest_us} us");
     }
 }

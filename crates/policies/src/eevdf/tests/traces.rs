@@ -15,8 +15,13 @@ use schedlab_units::{CpuId, TaskId};
 use super::harness::Rig;
 
 /// Picks of the tasks with these nice values up to the number given, and the tasks.
-fn picks(hz: u32, nice: &[i32], n: usize) -> (Vec<String>, Rig, Vec<TaskId>) {
-    let mut rig = Rig::single(hz, &[]);
+pub(super) fn picks(
+    hz: u32,
+    set: &[(&str, &str)],
+    nice: &[i32],
+    n: usize,
+) -> (Vec<String>, Rig, Vec<TaskId>) {
+    let mut rig = Rig::single(hz, set);
     let tasks: Vec<TaskId> = nice.iter().map(|nice| rig.spawn_nice(*nice)).collect();
     let tick_ms = 1000 / u64::from(hz);
     let mut picks = Vec::new();
@@ -49,7 +54,7 @@ fn vectors_traces() {
         let hz = words[2].parse().expect("a rate");
         let nice: Vec<i32> = words[4..].iter().map(|w| w.parse().expect("a nice")).collect();
         let expected: Vec<&str> = lines.next().expect("picks").split_whitespace().collect();
-        let (picks, rig, tasks) = picks(hz, &nice, expected.len());
+        let (picks, rig, tasks) = picks(hz, &[], &nice, expected.len());
         assert_eq!(picks, expected, "row {}", words[0]);
         while let Some(line) = lines.next_if(|line| line.starts_with(['v', 'd'])) {
             let (name, values) = line.split_once(' ').expect("a name and values");
