@@ -115,7 +115,8 @@ impl Bfs {
         let facts = cx.tasks.get(child);
         let forker = facts.parent.filter(|parent| cx.curr(here) == Some(*parent));
         let child_first = forker.is_some_and(|parent| {
-            let shares = facts.mm.is_some() && facts.mm == cx.tasks.get(parent).mm;
+            // CLONE_VM; `kernel_thread` sets it too.
+            let shares = facts.mm.is_none() || facts.mm == cx.tasks.get(parent).mm;
             !shares && !self.has_suitable_idle(cx, child)
         });
         if child_first { cx.resched(here) } else { self.try_preempt(cx, child, here) }

@@ -16,7 +16,7 @@ fn near(found: u64, expected: u64, tolerance: u64, what: &str) {
 
 /// One task of depth 6 beside `n` of depth 6 + `delta` on two CPUs, for 30 s.
 fn browser_share(hz: u32, set: &str, delta: i32, n: usize) -> u64 {
-    let mut rig = Rig::new(2, hz, set);
+    let mut rig = Rig::unchecked(2, hz, set);
     let browser = rig.hog(0, SchedClass::Normal, 6);
     rig.settle();
     for _ in 0..n {
@@ -44,7 +44,7 @@ fn vectors_sensitivity_of_depth() {
 fn claim_c10_depth_is_like_nice() {
     for (n, depth6, nice19) in [(36, 8720, 8890), (42, 6970, 7260), (64, 2070, 2290)] {
         for (nice, depth, expected) in [(0, 6, depth6), (19, 1, nice19)] {
-            let mut rig = Rig::new(2, 1000, DEPTH);
+            let mut rig = Rig::unchecked(2, 1000, DEPTH);
             let browser = rig.hog(0, SchedClass::Normal, 1);
             rig.settle();
             for _ in 0..n {

@@ -19,6 +19,9 @@ fn fork(rig: &mut Rig, parent: TaskId, shares: &str) -> TaskId {
     if shares != "nothing" {
         new.mm = facts.mm;
     }
+    if shares == "kernel" {
+        new.mm = None;
+    }
     if shares == "thread" {
         new.tgid = facts.tgid;
     }
@@ -81,9 +84,13 @@ fn group_accounting_moves_deadlines() {
 /// §4.7: a child with an address space of its own runs first when no CPU is idle.
 #[test]
 fn child_runs_first_unless_it_shares_or_a_cpu_is_idle() {
-    for (cpus, shares, first) in
-        [(1, "nothing", true), (1, "mm", false), (1, "thread", false), (2, "nothing", false)]
-    {
+    for (cpus, shares, first) in [
+        (1, "nothing", true),
+        (1, "mm", false),
+        (1, "thread", false),
+        (1, "kernel", false),
+        (2, "nothing", false),
+    ] {
         let mut rig = Rig::new(cpus, 1000, "");
         let parent = rig.fresh(0, 1);
         rig.start();

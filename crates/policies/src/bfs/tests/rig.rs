@@ -58,10 +58,17 @@ impl Rig {
     }
     /// The idle machine `topo`.
     pub(super) fn on(topo: Topology, hz: u32, set: &str) -> Self {
+        Self::build(topo, hz, set, true)
+    }
+    /// As [`Rig::new`] for long runs: the invariants are not checked after every input.
+    pub(super) fn unchecked(n_cpus: u32, hz: u32, set: &str) -> Self {
+        Self::build(Topology::flat(n_cpus).expect("a machine"), hz, set, false)
+    }
+    fn build(topo: Topology, hz: u32, set: &str, check: bool) -> Self {
         let hz = Hz::new(hz);
         let policy = Bfs::build(&tunables(set), Build { topo: &topo, hz, n_tasks: 4 });
         let tick_ns = hz.tick().as_ns();
-        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 4, check: true };
+        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 4, check };
         Self {
             core: Core::new(policy, NoObserver, config),
             now: Time::ZERO,
