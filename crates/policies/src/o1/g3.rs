@@ -30,23 +30,31 @@ const EXIT_WEIGHT: u64 = 3;
 const ON_RUNQUEUE_128THS: u64 = 30 * 128 / 100;
 
 /// Bonus of a sleep average in ns. Both are cut to units of 1024 ns first.
+///
+/// Source: G3 `sched.c` `effective_prio`.
 pub(super) fn bonus(sleep_avg: u64, knobs: &Knobs) -> i32 {
     let (part, whole) = ((sleep_avg / 1024) as i64, (knobs.max_sleep_avg / 1024) as i64);
     (knobs.bonus_span * part / whole / 100 - knobs.bonus_span / 100 / 2) as i32
 }
 
 /// Sleep averages of parent and child after a fork by a parent that had `sleep_avg`.
+///
+/// Source: G3 `sched.c` `wake_up_forked_process`.
 pub(super) fn fork_sleep_avg(sleep_avg: u64, knobs: &Knobs) -> (u64, u64) {
     (sleep_avg / 100 * 100, sleep_avg / 100 * knobs.child_penalty)
 }
 
 /// Sleep average of a parent that had `parent` when it collects a child that had `child`.
+///
+/// Source: G3 `sched.c` `sched_exit`.
 pub(super) fn exit_sleep_avg(parent: u64, child: u64) -> u64 {
     let parts = EXIT_WEIGHT + 1;
     if child < parent { parent / parts * EXIT_WEIGHT + child / parts } else { parent }
 }
 
 /// Credits the time from `timestamp` to `now`.
+///
+/// Source: G3 `sched.c` `recalc_task_prio`.
 pub(super) fn recalc_task_prio(task: &mut TaskData, now: u64, knobs: &Knobs) {
     let slept = (now - task.timestamp).min(knobs.max_sleep_avg);
     let sleep_avg = (task.sleep_avg + slept).min(knobs.max_sleep_avg);
@@ -57,6 +65,8 @@ pub(super) fn recalc_task_prio(task: &mut TaskData, now: u64, knobs: &Knobs) {
 }
 
 /// A wake-up that is no synchronous one: sleep is credited, and the wait begins.
+///
+/// Source: G3 `sched.c` `activate_task`.
 pub(super) fn activate(task: &mut TaskData, now: u64, by_interrupt: bool, knobs: &Knobs) {
     if !(knobs.interruptible_only_credit && task.uninterruptible) {
         recalc_task_prio(task, now, knobs);
@@ -71,6 +81,8 @@ pub(super) fn activate(task: &mut TaskData, now: u64, by_interrupt: bool, knobs:
 
 /// Moves `timestamp` so that only the share of the wait that counts lies between it and the
 /// result, up to which the caller credits.
+///
+/// Source: A3 `sched.c` `schedule`, `ON_RUNQUEUE_WEIGHT`.
 pub(super) fn end_of_credited_wait(task: &TaskData, now: u64, knobs: &Knobs) -> u64 {
     let wait = now - task.timestamp;
     if knobs.rq_wait_credit == RqWait::Weighted && task.activated == Activated::ByTask {
@@ -81,6 +93,8 @@ pub(super) fn end_of_credited_wait(task: &TaskData, now: u64, knobs: &Knobs) -> 
 }
 
 /// `task` was chosen for the first time since its wake-up: its wait is credited.
+///
+/// Source: G3 `sched.c` `schedule`.
 pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, knobs: &Knobs) {
     let end = end_of_credited_wait(task, now, knobs);
     task.activated = Activated::No;
@@ -88,6 +102,8 @@ pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, knobs: &Knobs) {
 }
 
 /// `schedule` ends the stint of `task`, which began at its `timestamp`.
+///
+/// Source: G3 `sched.c` `schedule`.
 pub(super) fn charge(task: &mut TaskData, now: u64, knobs: &Knobs) {
     let run = (now - task.timestamp).min(knobs.max_sleep_avg);
     task.sleep_avg = task.sleep_avg.saturating_sub(run);
@@ -95,6 +111,8 @@ pub(super) fn charge(task: &mut TaskData, now: u64, knobs: &Knobs) {
 }
 
 /// Whether a task with `time_slice` of `timeslice` ticks left, not 0, goes behind its equals.
+///
+/// Source: G3 and A3 `sched.c` `scheduler_tick`.
 pub(super) fn requeues_now(time_slice: u32, timeslice: u32, knobs: &Knobs) -> bool {
     // A slice can be longer than the nice value's after a renice or the collection of a child; the
     // kernel's unsigned difference wraps then.
@@ -103,6 +121,8 @@ pub(super) fn requeues_now(time_slice: u32, timeslice: u32, knobs: &Knobs) -> bo
 }
 
 /// Whether a woken task with `woken` ticks left preempts one of equal priority with `curr` left.
+///
+/// Source: G3 `sched.c` `TASK_PREEMPTS_CURR`.
 pub(super) fn equal_preempts(woken: u32, curr: u32) -> bool {
     woken > 2 * curr
 }

@@ -53,11 +53,15 @@ impl Rig {
 
     /// `n_cpus` idle CPUs at time 0.
     pub(super) fn new(n_cpus: u32, variant: &str, set: &str) -> Self {
-        let topo = Topology::flat(n_cpus).expect("a machine");
+        Self::on(Topology::flat(n_cpus).expect("a machine"), variant, set, true)
+    }
+
+    /// The machine `topo` with all CPUs idle at time 0; `check`: invariants after every input.
+    pub(super) fn on(topo: Topology, variant: &str, set: &str, check: bool) -> Self {
         let hz = Hz::new(1000);
         let build = Build { topo: &topo, hz, n_tasks: 4 };
         let policy = O1::build(&tunables(variant, set), build);
-        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 4, check: true };
+        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 4, check };
         Self { core: Core::new(policy, NoObserver, config), now: Time::ZERO, n_processes: 0 }
     }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Balancing on two CPUs.
 
-use schedlab_units::CpuId;
+use schedlab_policy_api::Topology;
+use schedlab_units::{CpuId, CpuSet};
 
 use super::rig::{CPU0, Rig};
 
@@ -84,7 +85,7 @@ fn newly_idle_cpu_pulls() {
 fn sync_wake_up_on_an_idle_forbidden_cpu_goes_unnoticed() {
     let mut rig = Rig::new(2, "2.6.0-test1", "");
     let mut new = rig.process();
-    new.affinity = schedlab_units::CpuSet::single(CPU0);
+    new.affinity = CpuSet::single(CPU0);
     let task = rig.start(&new, 0);
     rig.schedule(CPU0);
     rig.block(CPU0);
@@ -93,4 +94,41 @@ fn sync_wake_up_on_an_idle_forbidden_cpu_goes_unnoticed() {
     rig.ticks(5);
     assert_eq!(rig.core.curr(CPU0), None);
     assert_eq!(n_on(&rig, CPU0), 1);
+}
+
+/// §2, §4.10: idle CPUs look at other nodes at every fifth jiffy, each by its own view of loads.
+#[test]
+fn idle_cpu_pulls_from_the_busiest_node_every_5_ticks() {
+    let topo = Topology::new(2, 1, 2, 1).expect("two nodes of two CPUs");
+    let mut rig = Rig::on(topo, "2.6.0-test1", "", true);
+    for _ in 0..6 {
+        rig.task(0);
+    }
+    rig.schedule(CPU0);
+    let loads = |rig: &Rig| [0, 1, 2, 3].map(|cpu| n_on(rig, CpuId(cpu)));
+    rig.ticks(4);
+    assert_eq!(loads(&rig), [5, 1, 0, 0], "within the node only");
+    rig.tick();
+    // CPU 2 sees 6 against 0; CPU 3 then sees 5 against 1, more than 125 %.
+    assert_eq!(loads(&rig), [3, 1, 1, 1]);
+}
+
+/// §5.6 f: a pulled task stays on the list of waiting tasks of the CPU it comes from.
+#[test]
+fn pulled_task_stays_listed_where_it_waited() {
+    let mut rig = Rig::new(2, "gfc", "");
+    let tasks = [rig.task(0), rig.task(0), rig.task(0)];
+    rig.schedule(CPU0);
+    let busy = rig.process();
+    let busy = rig.core.fork(rig.now, CPU1, None, &busy);
+    rig.core.wake_up_new(rig.now, CPU1, busy, Some(CPU1));
+    rig.settle();
+    rig.ticks(2);
+    assert_eq!(rig.core.curr(CPU1), Some(busy));
+    rig.core.block(rig.now, CPU1, schedlab_policy_api::TaskState::Sleeping);
+    let pulled = rig.core.curr(CPU1).expect("it pulled");
+    assert!(tasks.contains(&pulled));
+    assert_eq!(rig.core.policy().waiting.array_of(pulled), None, "it runs");
+    let listed = tasks.iter().filter(|t| rig.core.policy().waiting.array_of(**t) == Some(0));
+    assert_eq!(listed.count(), 1);
 }

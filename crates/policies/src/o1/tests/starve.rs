@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Claims O1-08 and O1-08b of spec linux-2.6-o1 §8: test-starve.c by D. Mosberger, §7.1.
 
-use schedlab_policy_api::{NoObserver, PolicyDef, Topology};
-use schedlab_units::{Hz, TaskId, Time};
+use schedlab_policy_api::Topology;
+use schedlab_units::{TaskId, Time};
 
 use super::rig::{CPU0, MS, Rig, nice};
 
@@ -47,7 +47,9 @@ struct Storm {
 
 impl Storm {
     fn new(variant: &str, set: &str, child_nice: i32) -> Self {
-        let mut rig = Rig::unchecked(variant, set);
+        let topo = Topology::flat(1).expect("a machine");
+        // Some ten million inputs are too many to ask for the invariants after each.
+        let mut rig = Rig::on(topo, variant, set, false);
         let max = rig.core.policy().knobs.max_sleep_avg;
         let parent = rig.task(max / 2);
         rig.schedule(CPU0);
@@ -191,20 +193,4 @@ fn claim_o1_08b_one_level_of_nice_cures_it() {
     let (late, _) = storm.run(3);
     let prio = [0, 1].map(|task| storm.rig.figure(TaskId(task), "prio"));
     assert!(prio[0] < prio[1] && late[0] > 150, "{prio:?} {late:?}");
-}
-
-/// The machine of these claims is the rig without its invariants, which would be asked some ten
-/// million times.
-impl Rig {
-    fn unchecked(variant: &str, set: &str) -> Self {
-        use schedlab_kcore::{Core, CoreConfig};
-        let mut rig = Self::up(variant);
-        let topo = Topology::flat(1).expect("a machine");
-        let hz = Hz::new(1000);
-        let build = schedlab_policy_api::Build { topo: &topo, hz, n_tasks: 2 };
-        let policy = crate::o1::O1::build(&super::rig::tunables(variant, set), build);
-        let config = CoreConfig { topo, hz, seed: 1, n_tasks: 2, check: false };
-        rig.core = Core::new(policy, NoObserver, config);
-        rig
-    }
 }
