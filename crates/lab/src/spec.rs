@@ -39,6 +39,8 @@ impl PolicySpec {
             Some((head, settings)) => (head, Some(settings)),
             None => (text, None),
         };
+        let alias = schedlab_policies::ALIASES.iter().find(|(alias, _)| *alias == head);
+        let head = alias.map_or(head, |(_, spec)| spec);
         let (name, variant) = match head.split_once('@') {
             Some((name, variant)) => (name, Some(variant)),
             None => (head, None),
@@ -209,8 +211,8 @@ pub enum SpecError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_policy_api::{TickPhase, Timekeeping, TimerBase};
-    use schedlab_units::{Hz, Nanos};
+    use schedlab_policy_api::Timekeeping;
+    use schedlab_units::Nanos;
 
     schedlab_policy_api::tunables! {
         /// Knobs of the test.
@@ -222,8 +224,7 @@ mod tests {
         }
     }
 
-    const TIME: Timekeeping =
-        Timekeeping { hz: Hz::new(1000), phase: TickPhase::Aligned, timers: TimerBase::HighRes };
+    const TIME: Timekeeping = Timekeeping::MODERN;
     const fn info(
         name: &'static str,
         variants: &'static [Variant],
@@ -246,6 +247,14 @@ mod tests {
 
     fn parse(text: &str) -> Result<PolicySpec, SpecError> {
         PolicySpec::parse_among(text, &INFOS)
+    }
+
+    #[test]
+    fn spec_alias_is_the_variant_it_stands_for() {
+        for (alias, spec) in schedlab_policies::ALIASES {
+            let found = PolicySpec::parse(alias).expect("an alias is legal");
+            assert_eq!(found.to_string(), *spec);
+        }
     }
 
     #[test]

@@ -29,6 +29,6 @@ pub use eevdf::{Eevdf, EevdfTunables};
 pub use fifo::{Fifo, FifoTunables};
 pub use goodness::{Goodness, GoodnessTunables};
 pub use o1::{O1, O1Tunables};
-pub use registry::{NAMES, infos, with_policy};
+pub use registry::{ALIASES, NAMES, infos, with_policy};
 pub use rr::{Rr, RrTunables};
 pub use spa::{Spa, SpaTunables};

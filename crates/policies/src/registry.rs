@@ -33,3 +33,11 @@ registry! {
     "rr" => crate::Rr,
     "spa" => crate::Spa,
 }
+
+/// Other names of variants: the EEVDF patches of March 2023 were changes of the code of CFS, and are
+/// variants of it here, but people ask for them as EEVDF.
+pub const ALIASES: &[(&str, &str)] = &[
+    ("eevdf@v1", "cfs@eevdf-v1"),
+    ("eevdf@v1-fs", "cfs@eevdf-v1-fs"),
+    ("eevdf@v1.1", "cfs@eevdf-v1.1"),
+];

@@ -63,7 +63,7 @@ impl TimerBase {
     }
 }
 
-/// Time keeping of the kernel that a policy comes from.
+/// Habits of the kernel that a policy comes from which are not the policy's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timekeeping {
     /// Default tick rate.
@@ -72,12 +72,29 @@ pub struct Timekeeping {
     pub phase: TickPhase,
     /// How sleeps are served.
     pub timers: TimerBase,
+    /// Which wake-ups carry the SYNC hint.
+    pub sync: SyncWakes,
+}
+
+/// Which wake-ups of the kernel that a policy comes from carry the SYNC hint, the waker's promise
+/// to sleep at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncWakes {
+    /// Only those in the middle of a pipe operation whose caller is about to block: 2.4 and early
+    /// 2.6 (specs linux-2.4-goodness §4.6, linux-2.6-o1 §4.3, linux-2.6-spa §4).
+    MidOperation,
+    /// Those of pipes, sockets and exiting children, whatever follows (spec cfs-eevdf §7.2).
+    Usual,
 }
 
 impl Timekeeping {
     /// A present-day kernel with high-resolution timers and 1000 aligned ticks a second.
-    pub const MODERN: Self =
-        Self { hz: Hz::new(1000), phase: TickPhase::Aligned, timers: TimerBase::HighRes };
+    pub const MODERN: Self = Self {
+        hz: Hz::new(1000),
+        phase: TickPhase::Aligned,
+        timers: TimerBase::HighRes,
+        sync: SyncWakes::Usual,
+    };
 }
 
 /// What a policy says about itself.

@@ -24,7 +24,8 @@ mod tunables;
 
 pub use ctx::Ctx;
 pub use def::{
-    Build, PolicyDef, PolicyInfo, PolicyVisitor, TickPhase, Timekeeping, TimerBase, Variant,
+    Build, PolicyDef, PolicyInfo, PolicyVisitor, SyncWakes, TickPhase, Timekeeping, TimerBase,
+    Variant,
 };
 pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};

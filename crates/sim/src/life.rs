@@ -2,7 +2,7 @@
 //! Birth and death of tasks: the start of a workload, fork, exit, waiting for children.
 
 use schedlab_kcore::NewTask;
-use schedlab_policy_api::{Mm, Policy, TaskState, Tgid};
+use schedlab_policy_api::{Mm, Policy, SyncWakes, TaskState, Tgid};
 use schedlab_units::{CpuId, Nanos, Rng, TaskId, Time};
 use schedlab_workload::Vm;
 use schedlab_workload::ir::{
@@ -299,7 +299,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         };
         if satisfied {
             family.waiting = Waiting::No;
-            self.wake(cpu, parent, Some(task), true);
+            let sync = self.config.time.sync == SyncWakes::Usual;
+            self.wake(cpu, parent, Some(task), sync);
         }
         Flow::Exit
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Operations on the objects that tasks share, and whom they wake.
 
-use schedlab_policy_api::{Policy, TaskState};
+use schedlab_policy_api::{Policy, SyncWakes, TaskState};
 use schedlab_units::{CpuId, TaskId};
 use schedlab_workload::ir::{ObjectId, Op};
 
-use crate::objects::Objects;
+use crate::objects::{Objects, Pipe};
 use crate::ops::Flow;
 use crate::proc::Todo;
 use crate::wait_queue::WaitQueue;
@@ -14,6 +14,14 @@ use crate::{HostObserver, Sim, SimError};
 /// The task sleeps and is done when it is woken.
 fn asleep(op: &Op) -> Flow<'_> {
     Flow::Block(TaskState::Sleeping, Todo::Complete(op))
+}
+
+/// Whether a wake-up by an operation on `pipe`, which goes on to block or not, carries the SYNC hint.
+fn carries_hint(habit: SyncWakes, pipe: &Pipe, blocks: bool) -> bool {
+    match habit {
+        SyncWakes::MidOperation => blocks && !pipe.is_socket(),
+        SyncWakes::Usual => pipe.is_sync(),
+    }
 }
 
 impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
@@ -26,8 +34,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         bytes: u64,
     ) -> Flow<'w> {
         let pipe = &mut self.objects.pipes[id.0 as usize];
-        let sync = pipe.is_sync();
         let moved = pipe.read(bytes);
+        let sync = carries_hint(self.config.time.sync, pipe, moved.left > 0);
         if moved.wake_peer {
             // A socket wakes all its writers, which wait without claim, a pipe the longest waiting.
             let n = if pipe.is_socket() { u32::MAX } else { 1 };
@@ -54,8 +62,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         bytes: u64,
     ) -> Flow<'w> {
         let pipe = &mut self.objects.pipes[id.0 as usize];
-        let sync = pipe.is_sync();
         let moved = pipe.write(bytes);
+        let sync = carries_hint(self.config.time.sync, pipe, moved.left > 0);
         if moved.wake_peer {
             self.wake_some(cpu, task, 1, sync, |o| &mut o.pipes[id.0 as usize].readers);
         }

@@ -5,8 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, TaskState,
-    TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, SyncWakes,
+    TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
@@ -76,6 +76,7 @@ impl PolicyDef for O1 {
             hz: Hz::new(1000),
             phase: TickPhase::Aligned,
             timers: TimerBase::Jiffies,
+            sync: SyncWakes::MidOperation,
         },
         work_conserving: Some(
             "a woken task waits for its last CPU however idle others are; an idle CPU looks for \

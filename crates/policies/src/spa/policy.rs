@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, PolicyDef, PolicyInfo, TickPhase, Timekeeping, TimerBase, Tunables,
+    Build, Ctx, PolicyDef, PolicyInfo, SyncWakes, TickPhase, Timekeeping, TimerBase, Tunables,
 };
 use schedlab_units::{CpuId, Hz, TaskId, Time};
 
@@ -87,6 +87,7 @@ impl PolicyDef for Spa {
             hz: Hz::new(1000),
             phase: TickPhase::Aligned,
             timers: TimerBase::Jiffies,
+            sync: SyncWakes::MidOperation,
         },
         work_conserving: Some(
             "a woken or forked task joins the CPU it last ran on even if another one is idle; that \
