@@ -303,7 +303,8 @@ impl Policy for Cfs {
 
     /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just
     /// been forked; a turn ends at the first tick after its slice. So each competitor runs for two
-    /// such spans at most before the one that waits is behind it. The EEVDF patches promise nothing.
+    /// such spans at most before the one that waits is behind it. The EEVDF patches promise
+    /// nothing.
     fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
         if self.knobs.eevdf {
             return None;

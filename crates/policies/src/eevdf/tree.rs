@@ -3,9 +3,9 @@
 //! subtree.
 //!
 //! A treap whose nodes lie in one table for all CPUs, indexed by task: nothing is allocated when a
-//! task is queued. Equal deadlines keep the order of insertion, as in the kernel's tree; heights
-//! are logarithmic by pseudo-random priorities, which depend on nothing but the order of
-//! insertions.
+//! task is queued. Equal deadlines keep the order of insertion, as in the kernel's tree, or on wish
+//! that of virtual times; heights are logarithmic by pseudo-random priorities, which depend on
+//! nothing but the order of insertions.
 
 use alloc::vec::Vec;
 
@@ -377,11 +377,16 @@ mod tests {
     #[derive(Default)]
     struct Twin {
         list: Vec<(TaskId, Keys)>,
+        by_vruntime: bool,
     }
 
     impl Twin {
         fn insert(&mut self, task: TaskId, keys: Keys) {
-            let later = |(_, other): &(TaskId, Keys)| keys.deadline.before(other.deadline);
+            let later = |(_, other): &(TaskId, Keys)| {
+                let tie = self.by_vruntime && keys.deadline == other.deadline;
+                keys.deadline.before(other.deadline)
+                    || (tie && keys.vruntime.before(other.vruntime))
+            };
             let at = self.list.iter().position(later).unwrap_or(self.list.len());
             self.list.insert(at, (task, keys));
         }
@@ -416,10 +421,12 @@ mod tests {
         fn tree_behaves_like_sorted_list(
             ops in prop::collection::vec(op(), 0..400),
             base in prop_oneof![Just(0), Just(u64::MAX - 100), any::<u64>()],
+            by_vruntime in any::<bool>(),
         ) {
             let base = VTime(base);
+            let tree = if by_vruntime { Tree::in_order_of_vruntime() } else { Tree::new() };
             let (mut nodes, mut tree, mut twin) =
-                (Nodes::with_capacity(0), Tree::new(), Twin::default());
+                (Nodes::with_capacity(0), tree, Twin { by_vruntime, ..Twin::default() });
             for op in ops {
                 match op {
                     Op::Toggle { task, deadline, vruntime } => {
