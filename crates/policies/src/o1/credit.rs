@@ -2,8 +2,8 @@
 //! The interactivity estimator of 2.6.0: Molnar's ns clock with Con Kolivas' rules on top.
 //!
 //! A sleep is multiplied, the more the lower the bonus; a very long one gives a fixed average just
-//! below the maximum; tasks that often reach the ends of the scale collect interactive credit, which
-//! changes the prices.
+//! below the maximum; tasks that often reach the ends of the scale collect interactive credit,
+//! which changes the prices.
 //!
 //! Source: 2.6.0 `sched.c`; spec §5.7.
 

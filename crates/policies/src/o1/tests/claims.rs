@@ -140,3 +140,41 @@ fn claim_o1_06_o1_07_switches_and_waits_of_hogs() {
         }
     }
 }
+
+/// A task that wakes at each tick and runs for 0.9 ms escapes the tick but not the ns clock.
+#[test]
+fn claim_o1_04_ticks_can_be_dodged() {
+    const WORK: u64 = 900_000;
+    for (variant, share, bonus) in
+        [("2.6.0-test1", 900, 0), ("test1n", 900, 5), ("g3", 500, -5), ("g7", 500, -5)]
+    {
+        let mut rig = Rig::up(variant);
+        let max = rig.core.policy().knobs.max_sleep_avg;
+        let dodger = rig.task(max / 2);
+        rig.schedule(CPU0);
+        rig.task(0);
+        let (mut asleep, mut left, mut ran, mut ran_early) = (false, WORK, 0, 0);
+        for ms in 0..60_000 {
+            if rig.core.curr(CPU0) == Some(dodger) {
+                let span = left.min(MS);
+                ran += span;
+                left -= span;
+                rig.now = Time::from_ns(rig.now.as_ns() + span);
+                if left == 0 {
+                    rig.block(CPU0);
+                    (asleep, left) = (true, WORK);
+                }
+            }
+            if ms == 10_000 {
+                ran_early = ran;
+            }
+            rig.tick();
+            if asleep {
+                rig.wake(dodger);
+                asleep = false;
+            }
+        }
+        assert_near((ran - ran_early) / (50 * MS), share, 30);
+        assert_eq!(rig.figure(dodger, "bonus"), bonus, "{variant}");
+    }
+}

@@ -12,4 +12,5 @@ mod rig;
 mod smp;
 mod starve;
 mod traces;
+mod twin;
 mod values;
