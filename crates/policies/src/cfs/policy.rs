@@ -139,11 +139,12 @@ impl Policy for Cfs {
         if let Some(curr) = cx.curr(cpu).filter(|_| self.fair.cpu(cpu).runs_rt) {
             self.account_rt(cx.now.as_ns(), cpu, curr);
         }
-        self.pull_rt(cx, cpu);
-        if let Some(task) = self.rt.pick(cpu)
-            && !self.throttle.holds(cpu)
-        {
-            return Some(task);
+        // What is pulled here must be picked here, for the core learns of the move by the pick.
+        if !self.throttle.holds(cpu) {
+            self.pull_rt(cx, cpu);
+            if let Some(task) = self.rt.pick(cpu) {
+                return Some(task);
+            }
         }
         match leaving {
             Some(leaving) => self.pick_fair_without(cx, cpu, leaving),

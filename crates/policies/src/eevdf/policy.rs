@@ -292,7 +292,6 @@ impl Policy for Eevdf {
         if let Some(curr) = cx.curr(cpu).filter(|_| self.fair.cpu(cpu).runs_rt) {
             self.account_rt(cx, cpu, curr);
         }
-        self.pull_rt(cx, cpu);
         if self.server_runs(cpu) {
             let task = self.pick_fair(cx, cpu).filter(|task| leaving != Some(*task));
             if task.is_some() {
@@ -300,10 +299,12 @@ impl Policy for Eevdf {
             }
             self.server_stop(cpu);
         }
-        if let Some(task) = self.rt.pick(cpu)
-            && !self.throttle.holds(cpu)
-        {
-            return Some(task);
+        // What is pulled here must be picked here, for the core learns of the move by the pick.
+        if !self.throttle.holds(cpu) {
+            self.pull_rt(cx, cpu);
+            if let Some(task) = self.rt.pick(cpu) {
+                return Some(task);
+            }
         }
         match leaving {
             Some(leaving) => self.pick_fair_without(cx, cpu, leaving),
