@@ -10,6 +10,8 @@ extern crate alloc;
 
 mod bfs;
 mod cfs;
+#[cfg(test)]
+mod csv;
 pub mod eevdf;
 mod fair;
 mod fifo;

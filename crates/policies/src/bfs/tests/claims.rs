@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use schedlab_policy_api::{SchedClass, TaskState};
 use schedlab_units::{CpuId, TaskId};
 
-use super::csv::rows;
 use super::rig::{DEPTH, Rig};
+use crate::csv::rows;
 
 fn near(found: u64, expected: u64, tolerance: u64, what: &str) {
     assert!(found.abs_diff(expected) <= tolerance, "{what}: {found}, not {expected}");

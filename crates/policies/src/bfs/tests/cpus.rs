@@ -4,9 +4,9 @@
 use schedlab_policy_api::{SchedClass, Topology};
 use schedlab_units::{CpuId, CpuSet, TaskId};
 
-use super::csv::rows;
 use super::rig::Rig;
 use crate::bfs::idle_cpu::{best_idle, locality};
+use crate::csv::rows;
 
 fn machine(text: &str) -> Topology {
     let mut counts = text.split('/').map(|n| n.parse().expect("a number"));

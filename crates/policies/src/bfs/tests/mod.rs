@@ -3,7 +3,6 @@
 
 mod claims;
 mod cpus;
-mod csv;
 mod hooks;
 mod make;
 mod random;

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::TaskId;
 
-use super::csv::rows;
 use super::rig::{DEPTH, Rig};
+use crate::csv::rows;
 
 /// The tasks of a cell such as `A/0/1 B/19/1`, fresh and queued in order.
 fn tasks(rig: &mut Rig, cell: &str) -> Vec<TaskId> {

@@ -4,9 +4,9 @@
 use schedlab_policy_api::{SchedClass, TaskState};
 use schedlab_units::{CpuId, Hz, Nice, TaskId, Time};
 
-use super::csv::rows;
 use super::rig::{DEPTH, Rig};
 use crate::bfs::arith;
+use crate::csv::rows;
 
 /// A queued task at rr 9 on one CPU, whose clock is at 1 s.
 fn queued(nice: i32, depth: i32, set: &str) -> (Rig, TaskId) {

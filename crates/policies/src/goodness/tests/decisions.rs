@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::{CpuId, CpuSet, Nanos, TaskId, Time};
 
-use super::csv::{Row, rows};
 use super::rig::{Figures, Rig, mm, only};
+use crate::csv::{Row, rows};
 
 /// What a CPU does, as the rows write it.
 struct CpuState<'a> {

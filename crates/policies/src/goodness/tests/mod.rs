@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Rows and traces of spec linux-2.4-goodness §9 and §7.3, and a literal twin of the policy.
 
-mod csv;
 mod decisions;
 mod hooks;
 mod reference;

@@ -6,8 +6,8 @@ use alloc::string::{String, ToString};
 
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
 
-use super::csv::rows;
 use super::rig::{Figures, Rig};
+use crate::csv::rows;
 
 const LIMIT: u64 = 200;
 const TICK_NS: u64 = 10_000_000;

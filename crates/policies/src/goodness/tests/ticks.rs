@@ -6,8 +6,8 @@ use alloc::string::ToString;
 
 use schedlab_units::{CpuId, Hz, Nice};
 
-use super::csv::rows;
 use super::rig::Rig;
+use crate::csv::rows;
 use crate::goodness::counter::{self, ForkSplit, Forked};
 
 fn nice(n: i32) -> Nice {

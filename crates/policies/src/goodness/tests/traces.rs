@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::{CpuId, Nanos, TaskId};
 
-use super::csv::{Row, rows};
 use super::rig::{Figures, Rig, mm};
+use crate::csv::{Row, rows};
 
 /// Runs of equal letters, as `A6 B12`.
 fn run_lengths(letters: &[char]) -> String {

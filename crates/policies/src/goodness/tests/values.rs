@@ -6,8 +6,8 @@ use alloc::format;
 use schedlab_policy_api::{Mm, Task, TaskState, Tgid};
 use schedlab_units::{CpuId, CpuSet, Hz, Time};
 
-use super::csv::{Row, rows};
 use super::rig::{Figures, mm, only, tunables};
+use crate::csv::{Row, rows};
 use crate::goodness::resched_idle::{Cpus, Target};
 use crate::goodness::tunables::Knobs;
 use crate::goodness::value::{ActiveMm, Asker, Entry, TaskValue};

@@ -3,9 +3,9 @@
 
 use schedlab_units::{Hz, Nice};
 
-use super::csv::rows;
 use super::rig::{MS, knobs, nice, tunables};
 use super::values::data;
+use crate::csv::rows;
 use crate::o1::prio::{effective_prio, timeslice};
 use crate::o1::task::{Activated, TaskData};
 use crate::o1::tunables::{Clock, Knobs};

@@ -4,8 +4,8 @@
 use schedlab_policy_api::SchedClass;
 use schedlab_units::{CpuId, Nanos, TaskId};
 
-use super::csv::rows;
 use super::rig::{CPU0, MS, Rig, nice};
+use crate::csv::rows;
 
 #[test]
 fn vectors_13_fork_slice() {

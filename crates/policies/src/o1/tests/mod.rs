@@ -4,7 +4,6 @@
 //! Rows 4, 43 and 44 are about 2.6.17 to 2.6.22, which is no variant of this policy.
 
 mod claims;
-mod csv;
 mod estimator;
 mod hooks;
 mod random;

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::TaskId;
 
-use super::csv::rows;
 use super::rig::{CPU0, Rig, knobs};
+use crate::csv::rows;
 use crate::o1::tunables::{Clock, VARIANTS};
 
 /// Two hogs without sleep average.

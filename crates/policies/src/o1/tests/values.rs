@@ -3,8 +3,8 @@
 
 use schedlab_units::{Hz, Nice};
 
-use super::csv::rows;
 use super::rig::{knobs, nice};
+use crate::csv::rows;
 use crate::o1::balance::{busy_imbalance, still_busier};
 use crate::o1::prio::{bonus, delta, effective_prio, is_interactive, timeslice};
 use crate::o1::task::{Activated, Kind, TaskData};

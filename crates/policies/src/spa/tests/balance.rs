@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use schedlab_policy_api::TaskState;
 use schedlab_units::{CpuId, CpuSet, Nanos, TaskId, Time};
 
-use super::csv::rows;
 use super::rig::Rig;
+use crate::csv::rows;
 use crate::spa::balance::find_busiest;
 
 fn numbers(text: &str) -> Vec<u32> {

@@ -3,8 +3,8 @@
 
 use schedlab_units::{Hz, Nanos, Nice};
 
-use super::csv::rows;
 use super::rig::sleep_jiffies;
+use crate::csv::rows;
 use crate::spa::sleep_avg::{Activated, Facts, Scale, SleepAvg, Word};
 
 const MS: u64 = 1_000_000;

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::Nanos;
 
-use super::csv::rows;
 use super::rig::Pair;
+use crate::csv::rows;
 
 #[test]
 fn vectors_72_77_golden_runs() {

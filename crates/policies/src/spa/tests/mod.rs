@@ -2,7 +2,6 @@
 //! Rows and traces of spec linux-2.6-spa §9 that concern this policy, and a literal twin of it.
 
 mod balance;
-mod csv;
 mod formulas;
 mod golden;
 mod hooks;

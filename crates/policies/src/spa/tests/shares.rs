@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use schedlab_units::{Nanos, Rng};
 
-use super::csv::rows;
 use super::rig::Pair;
+use crate::csv::rows;
 
 const SEEDS: u64 = 14;
 

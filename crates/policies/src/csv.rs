@@ -6,21 +6,25 @@ use core::fmt::Debug;
 use core::str::FromStr;
 
 /// A line with its header.
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     header: Vec<&'a str>,
     cells: Vec<&'a str>,
 }
 
 impl<'a> Row<'a> {
     /// The cell of `column`, trimmed.
-    pub(super) fn text(&self, column: &str) -> &'a str {
+    pub(crate) fn text(&self, column: &str) -> &'a str {
         let at = self.header.iter().position(|name| *name == column);
         self.cells[at.unwrap_or_else(|| panic!("no column `{column}` in {:?}", self.header))]
     }
     /// The cell of `column` as a number or whatever else it is.
-    pub(super) fn get<T: FromStr<Err: Debug>>(&self, column: &str) -> T {
+    pub(crate) fn get<T: FromStr<Err: Debug>>(&self, column: &str) -> T {
         let text = self.text(column);
         text.parse().unwrap_or_else(|e| panic!("`{text}` in column `{column}`: {e:?}"))
+    }
+    /// The cell of `column`, or `default` where it is empty.
+    pub(crate) fn get_or<T: FromStr<Err: Debug>>(&self, column: &str, default: T) -> T {
+        if self.text(column).is_empty() { default } else { self.get(column) }
     }
 }
 
@@ -29,7 +33,7 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 /// The rows of `text`; there is at least one.
-pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
+pub(crate) fn rows(text: &str) -> Vec<Row<'_>> {
     let mut lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let header = cells(lines.next().expect("a header"));
     let rows: Vec<Row<'_>> = lines
