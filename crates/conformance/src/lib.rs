@@ -7,6 +7,7 @@
 
 mod generate;
 mod run;
+pub mod vectors;
 
 pub use generate::{machine, workload, workload_without_affinity};
 pub use run::{Case, Watch, all_policies, run_case};

@@ -150,7 +150,7 @@ mod tests {
 
     /// Rows L1 to L6 of spec linux-2.4-goodness §9, HZ 100.
     #[test]
-    fn vectors_sleep_jiffies() {
+    fn vectors_l1_to_l6_sleep_jiffies() {
         let rows = [(1, 2), (2_000_000, 2), (10_000_000, 2), (11_000_000, 3), (1_000_000_000, 101)];
         for (ns, jiffies) in rows {
             let span = Nanos::from_ns(ns);
@@ -163,7 +163,7 @@ mod tests {
 
     /// Rows L7 and L8, and where the rule ends.
     #[test]
-    fn vectors_busy_wait() {
+    fn vectors_l7_l8_busy_wait() {
         for (class, ns, us) in [
             (SchedClass::Fifo, 2_000_000, Some(2_000)),
             (SchedClass::Fifo, 1_500, Some(2)),

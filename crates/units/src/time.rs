@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn vectors_tick_length() {
+    fn tick_length_of_usual_rates_matches_the_specs() {
         for (hz, ns) in [(100, 10_000_000), (250, 4_000_000), (300, 3_333_333), (1000, 1_000_000)] {
             assert_eq!(Hz::new(hz).tick().as_ns(), ns, "HZ {hz}");
         }

@@ -358,7 +358,7 @@ mod tests {
 
     /// Vectors 65 of spec cfs-eevdf §9 T12.
     #[test]
-    fn vectors_balance_interval() {
+    fn vectors_65_balance_interval() {
         for row in rows(include_str!("../eevdf/vectors/t12-interval.csv")) {
             let (hz, span) = (row.get(1), row.get(2));
             assert_eq!(balance_interval(span, false, hz, 40), row.get(3), "HZ {hz} span {span}");

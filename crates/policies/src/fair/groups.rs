@@ -192,7 +192,7 @@ mod tests {
 
     /// Vectors 68 of spec cfs-eevdf §9 T12: 20 CPUs, 21 tasks.
     #[test]
-    fn vectors_group_overloaded() {
+    fn vectors_68_group_overloaded() {
         for row in rows(include_str!("../eevdf/vectors/t12-overloaded.csv")) {
             let stats = GroupStats {
                 load: 0,

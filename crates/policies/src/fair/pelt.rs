@@ -306,7 +306,7 @@ mod tests {
 
     /// Vectors 72 of spec cfs-eevdf §9 T12.
     #[test]
-    fn vectors_pelt_decay_and_segments() {
+    fn vectors_72_pelt_decay_and_segments() {
         for row in rows(include_str!("../eevdf/vectors/t12-pelt.csv")) {
             let got = match row.try_get(3) {
                 Some(d3) => accumulate_segments(row.get(1), row.get(2), d3),
@@ -318,7 +318,7 @@ mod tests {
 
     /// Vectors 73: a nice 0 task from zero, phases one after the other.
     #[test]
-    fn vectors_pelt_phases() {
+    fn vectors_73_pelt_phases() {
         let (mut avg, mut now) = (SchedAvg::default(), 0);
         for row in rows(include_str!("../eevdf/vectors/t12-pelt-phases.csv")) {
             let (ms, load) = (row.get::<u64>(1), row.get(2));

@@ -373,7 +373,7 @@ mod tests {
 
     /// Vectors 64 of spec cfs-eevdf §9 T12.
     #[test]
-    fn vectors_nr_idle_scan() {
+    fn vectors_64_nr_idle_scan() {
         for row in rows(include_str!("../eevdf/vectors/t12-idle-scan.csv")) {
             assert_eq!(nr_idle_scan(row.get(1), 20, 117), row.get(2), "Σutil {}", row.text(1));
         }
@@ -381,7 +381,7 @@ mod tests {
 
     /// Vectors 66.
     #[test]
-    fn vectors_wake_wide() {
+    fn vectors_66_wake_wide() {
         for row in rows(include_str!("../eevdf/vectors/t12-wake-wide.csv")) {
             let (a, b) = (row.get(1), row.get(2));
             assert_eq!(wake_wide(a, b, 20), row.flag(3), "({a}, {b})");
@@ -391,7 +391,7 @@ mod tests {
 
     /// Vectors 69: pct 117, equal capacities.
     #[test]
-    fn vectors_wake_affine() {
+    fn vectors_69_wake_affine() {
         for row in rows(include_str!("../eevdf/vectors/t12-wake-affine.csv")) {
             let loads = AffineLoads {
                 this_load: row.get(1),

@@ -397,7 +397,7 @@ mod tests {
 
     /// Vectors 67 of spec cfs-eevdf §9 T12.
     #[test]
-    fn vectors_avg_idle() {
+    fn vectors_67_avg_idle() {
         for row in rows(include_str!("../eevdf/vectors/t12-avg-idle.csv")) {
             assert_eq!(update_avg(row.get(1), row.get(2)), row.get(3), "row {}", row.name());
         }

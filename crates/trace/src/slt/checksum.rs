@@ -24,7 +24,7 @@ mod tests {
     use super::Checksum;
 
     #[test]
-    fn vectors_fnv_1a() {
+    fn fnv_1a_matches_published_values() {
         for (text, sum) in [
             ("", 0xcbf2_9ce4_8422_2325u64),
             ("a", 0xaf63_dc4c_8601_ec8c),

@@ -66,7 +66,7 @@ mod tests {
     use RecordedState::{Exited, Preempted, Runnable, Sleeping, Uninterruptible};
 
     #[test]
-    fn vectors_printk_states() {
+    fn printk_states_match_the_spec() {
         for (text, state) in [
             ("R", Runnable),
             ("R+", Preempted),
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_plugin_states() {
+    fn plugin_states_match_the_spec() {
         for (text, state) in [
             ("R", Runnable),
             ("S", Sleeping),

@@ -29,7 +29,7 @@ fn browser_share(hz: u32, set: &str, delta: i32, n: usize) -> u64 {
 
 /// The table under the claims: what C05 to C07 hang on.
 #[test]
-fn vectors_sensitivity_of_depth() {
+fn shares_by_depth_match_the_spec() {
     for row in rows(include_str!("../vectors/sensitivity.csv")) {
         for n in [2, 24, 42] {
             let found = browser_share(row.get("hz"), DEPTH, row.get("delta"), n);

@@ -15,7 +15,7 @@ fn milli(text: &str) -> u64 {
 }
 
 #[test]
-fn vectors_starve() {
+fn starve_matches_the_reference_model() {
     for row in rows(include_str!("../vectors/s8-starve.csv")) {
         let mut set = EIGHT_CPUS.to_vec();
         set.extend(set_of(row.text(1)));

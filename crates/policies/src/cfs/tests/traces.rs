@@ -39,7 +39,7 @@ fn picks(variant: &str, hz: u32, nice: &[i32], n: usize) -> (Vec<String>, Rig, V
 }
 
 #[test]
-fn vectors_traces() {
+fn vectors_74_to_77_82_picks() {
     let text = include_str!("../vectors/t13-picks.txt");
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(head) = lines.next() {

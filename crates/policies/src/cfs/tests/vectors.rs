@@ -21,7 +21,7 @@ fn load(nice: i32) -> Load {
 }
 
 #[test]
-fn vectors_spans() {
+fn vectors_15_spans() {
     for row in rows(include_str!("../vectors/t03-spans.csv")) {
         let cpus = row.get(1);
         assert_eq!(Scaling::Log.factor(cpus), row.get::<u64>(2), "row {}", row.name());
@@ -33,7 +33,7 @@ fn vectors_spans() {
 }
 
 #[test]
-fn vectors_tick() {
+fn vectors_16_tick() {
     for row in rows(include_str!("../vectors/t03-tick.csv")) {
         let tick = Hz::new(row.get(1)).tick().as_ns();
         assert_eq!((tick, tick >> 1), (row.get(2), row.get(3)), "row {}", row.name());
@@ -41,7 +41,7 @@ fn vectors_tick() {
 }
 
 #[test]
-fn vectors_slice() {
+fn vectors_17_to_24_slice() {
     for row in rows(include_str!("../vectors/t04-slice.csv")) {
         let mut rig = single(1000, &[]);
         let queue = row.text(1).split(' ').map(|nice| nice.parse::<i32>().expect("a nice value"));
@@ -69,7 +69,7 @@ fn vectors_slice() {
 }
 
 #[test]
-fn vectors_debit() {
+fn vectors_23_24_debit() {
     for row in rows(include_str!("../vectors/t04-debit.csv")) {
         let mut rig = single(1000, &[("start_debit", "on")]);
         let parent = rig.spawn_nice(0);
@@ -86,7 +86,7 @@ fn vectors_debit() {
 }
 
 #[test]
-fn vectors_place() {
+fn vectors_25_to_28_place() {
     let spans = knobs::<CfsTunables>(&EIGHT_CPUS).spans(1);
     for row in rows(include_str!("../vectors/t05-place.csv")) {
         let is_idle = row.text(1) == "idle";
@@ -98,7 +98,7 @@ fn vectors_place() {
 }
 
 #[test]
-fn vectors_lead() {
+fn vectors_29_to_32_lead() {
     for row in rows(include_str!("../vectors/t05-lead.csv")) {
         let (woken, behind) = (VTime(1_000_000_000), row.get::<i64>(2));
         let lead = wakeup_lead(woken.offset(behind), woken, 4_000_000, &load(row.get(1)));
@@ -113,7 +113,7 @@ fn vectors_lead() {
 
 /// Row 33 of T5.
 #[test]
-fn vectors_long_sleep() {
+fn vectors_33_long_sleep() {
     assert_eq!(LONG_SLEEP, 9_007_199_254_740_992);
     let (own, min) = (VTime(200), VTime(1_000));
     assert_eq!(place_sleeper(own, min, 100, false), VTime(900));
@@ -121,7 +121,7 @@ fn vectors_long_sleep() {
 }
 
 #[test]
-fn vectors_request() {
+fn vectors_34_35_request() {
     for row in rows(include_str!("../vectors/t06-request.csv")) {
         let latency_nice = Nice::new(row.get(2)).expect("a latency-nice value");
         let request = latency_request(row.get(1), latency_nice);
@@ -132,7 +132,7 @@ fn vectors_request() {
 }
 
 #[test]
-fn vectors_truncated_mean() {
+fn vectors_36_38_39_truncated_mean() {
     for row in rows(include_str!("../vectors/t07-mean.csv")) {
         let mut fluid = Fluid { base: VTime(row.get(1)), sum: 0, weight: 0 };
         for pair in row.text(2).split(' ') {
@@ -147,7 +147,7 @@ fn vectors_truncated_mean() {
 
 /// The credit comes from the policy, the rest from the functions it uses.
 #[test]
-fn vectors_place_around_mean() {
+fn vectors_50_to_55_place_around_mean() {
     let topo = Topology::flat(8).expect("a machine");
     for row in rows(include_str!("../vectors/t10-place.csv")) {
         let set = [("placement", row.text(1)), ("eevdf", row.text(2)), ("fair_sleepers", "on")];
@@ -168,7 +168,7 @@ fn vectors_place_around_mean() {
 /// Row 56 of T10: of two equal tasks the one that runs `δ` between its wake-ups loses half of its
 /// lag with each, without inflation.
 #[test]
-fn vectors_lag_evaporates() {
+fn vectors_56_lag_evaporates() {
     let w = load(0).weight;
     let (mut lag, mut left) = (500_000i64, alloc::vec::Vec::new());
     for _ in 0..8 {

@@ -46,7 +46,7 @@ pub(super) fn picks(
 }
 
 #[test]
-fn vectors_traces() {
+fn vectors_79_to_81_picks() {
     let text = include_str!("../vectors/t13-picks.txt");
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(head) = lines.next() {

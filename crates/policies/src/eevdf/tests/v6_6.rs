@@ -22,9 +22,9 @@ fn set_6_6() -> Vec<(&'static str, &'static str)> {
     set
 }
 
-/// Row 78 of T13; later picks tie.
+/// Row 78 of spec cfs-eevdf §9; later picks tie.
 #[test]
-fn vectors_trace_of_6_6() {
+fn vectors_78_picks() {
     let (picks, ..) = picks(1000, &set_6_6(), &[0, 0, 5], 5);
     assert_eq!(picks, ["0:A", "3:B", "6:C", "10:A", "13:B"]);
 }

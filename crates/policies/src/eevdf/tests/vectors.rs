@@ -56,7 +56,7 @@ fn load(nice: &str) -> Load {
 }
 
 #[test]
-fn vectors_calc_delta_fair() {
+fn vectors_1_to_10_calc_delta_fair() {
     for row in rows(include_str!("../vectors/t01-calc-delta-fair.csv")) {
         let got = calc_delta_fair(row.get(2), &load(row.text(1)));
         assert_eq!(got, row.get::<u64>(3), "row {}: nice {}", row.name(), row.text(1));
@@ -64,7 +64,7 @@ fn vectors_calc_delta_fair() {
 }
 
 #[test]
-fn vectors_computed_inverse() {
+fn vectors_11_to_14_computed_inverse() {
     for row in rows(include_str!("../vectors/t02-inverse.csv")) {
         let load = Load::of_sum(row.get(1));
         assert_eq!(scale_load_down(load.weight), row.get::<u64>(2), "row {}", row.name());
@@ -78,7 +78,7 @@ fn vectors_computed_inverse() {
 }
 
 #[test]
-fn vectors_tunables() {
+fn vectors_15_tunables() {
     for row in rows(include_str!("../vectors/t03-tunables.csv")) {
         let cpus = row.get(1);
         assert_eq!(Scaling::Log.factor(cpus), row.get::<u64>(2), "row {}", row.name());
@@ -98,7 +98,7 @@ fn tunables_scaling_has_three_forms() {
 }
 
 #[test]
-fn vectors_fluid() {
+fn vectors_36_to_39_fluid() {
     let pairs = |text: &str| -> Vec<(u64, u64)> {
         let pair = |word: &str| {
             let (a, b) = word.split_once(':').expect("two numbers");
@@ -125,7 +125,7 @@ fn vectors_fluid() {
 }
 
 #[test]
-fn vectors_lag() {
+fn vectors_40_to_43_lag() {
     for row in rows(include_str!("../vectors/t08-lag.csv")) {
         let wall = (2 * row.get::<u64>(2)).max(row.get(3));
         let limit = calc_delta_fair(wall, &load(row.text(1)));
@@ -136,7 +136,7 @@ fn vectors_lag() {
 }
 
 #[test]
-fn vectors_placed_lag() {
+fn vectors_44_to_48_placed_lag() {
     for row in rows(include_str!("../vectors/t09-placed-lag.csv")) {
         let (vlag, load, weight) = (row.get(1), row.get(2), row.get(3));
         assert_eq!(placed_lag(vlag, load, weight), row.get::<i64>(4), "row {}", row.name());
@@ -154,7 +154,7 @@ fn placed_entity_has_its_lag_once_it_counts() {
 }
 
 #[test]
-fn vectors_deadline() {
+fn vectors_49_deadline() {
     for row in rows(include_str!("../vectors/t09-deadline.csv")) {
         let vslice = calc_delta_fair(2_800_000, &load(row.text(1)));
         let distance = if row.flag(2) { vslice / 2 } else { vslice };
@@ -163,7 +163,7 @@ fn vectors_deadline() {
 }
 
 #[test]
-fn vectors_reweight_queued() {
+fn vectors_57_58_reweight_queued() {
     let nice_0 = load("0");
     let limit = calc_delta_fair(5_600_000, &nice_0);
     for row in rows(include_str!("../vectors/t11-reweight-queued.csv")) {
@@ -176,7 +176,7 @@ fn vectors_reweight_queued() {
 }
 
 #[test]
-fn vectors_reweight_lag() {
+fn vectors_57_58_60_reweight_lag() {
     for row in rows(include_str!("../vectors/t11-reweight-lag.csv")) {
         let new = load(row.text(1)).weight;
         let got = reweight_lag(row.get(2), load("0").weight, new);
@@ -185,7 +185,7 @@ fn vectors_reweight_lag() {
 }
 
 #[test]
-fn vectors_slice_hint() {
+fn vectors_61_slice_hint() {
     for row in rows(include_str!("../vectors/t12-slice-hint.csv")) {
         assert_eq!(custom_slice(row.get(1)), Some(row.get(2)), "row {}", row.name());
     }

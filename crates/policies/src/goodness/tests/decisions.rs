@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows G: whom a wake-up disturbs on four CPUs.
+//! Rows of linux-2.4-goodness §9, G: whom a wake-up disturbs on four CPUs.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -124,7 +124,7 @@ fn wake_p(rig: &mut Rig, row: &Row<'_>) -> String {
 }
 
 #[test]
-fn vectors_g_reschedule_idle() {
+fn vectors_g1_to_g11_reschedule_idle() {
     for row in rows(include_str!("../vectors/reschedule_idle.csv")) {
         for (column, set) in [("t1", ""), ("t0", "t_smp=0"), ("r2t1", "rt_scale=2")] {
             let mut rig = set_up(&row, set);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows J and K, and what each hook does to list, marks and requests.
+//! Rows of linux-2.4-goodness §9, J and K, and what each hook does to list, marks and requests.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows I and §7.3: how long a task of higher real-time priority waits for one of lower.
+//! Rows of linux-2.4-goodness §9, I, and §7.3: how long a task of higher real-time priority waits
+//! for one of lower.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -37,7 +38,7 @@ fn up_delay(lo_class: &str, k: u32, w: u64, d: u8, set: &str) -> Option<u64> {
 }
 
 #[test]
-fn vectors_i_rt_delay() {
+fn vectors_i1_to_i6_rt_delay() {
     for row in rows(include_str!("../vectors/rt_delay.csv")) {
         for class in ["fifo", "rr"] {
             let delay = up_delay(class, row.get("k"), row.get("w"), row.get("d"), row.text("set"));

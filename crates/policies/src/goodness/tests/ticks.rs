@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows A to D: the arithmetic of ticks, first alone, then as the hooks use them.
+//! Rows of linux-2.4-goodness §9, A to D: the arithmetic of ticks, first alone, then as the hooks
+//! use them.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -15,7 +16,7 @@ fn nice(n: i32) -> Nice {
 }
 
 #[test]
-fn vectors_a_quantum() {
+fn vectors_a1_to_a6_quantum() {
     for row in rows(include_str!("../vectors/quantum.csv")) {
         let hz = Hz::new(row.get("hz"));
         for n in ["-20", "-10", "0", "5", "10", "19"] {
@@ -26,7 +27,7 @@ fn vectors_a_quantum() {
 }
 
 #[test]
-fn vectors_quantum_of_every_nice_at_hz_100() {
+fn quantum_of_every_nice_at_hz_100_matches_the_spec() {
     let mut n_levels = 0;
     for row in rows(include_str!("../vectors/quantum_hz100.csv")) {
         for n in row.get::<i32>("from")..=row.get("to") {
@@ -38,7 +39,7 @@ fn vectors_quantum_of_every_nice_at_hz_100() {
 }
 
 #[test]
-fn vectors_b_epoch() {
+fn vectors_b1_to_b7_epoch() {
     for row in rows(include_str!("../vectors/epoch.csv")) {
         let quantum = counter::quantum(nice(row.get("nice")), Hz::new(row.get("hz")));
         let mut ticks = row.get("counter");
@@ -66,7 +67,7 @@ fn epoch_fixed_point_is_twice_the_quantum_less_one() {
 }
 
 #[test]
-fn vectors_c_fork() {
+fn vectors_c1_to_c7_fork() {
     for row in rows(include_str!("../vectors/fork.csv")) {
         let rule = match row.text("fork_split") {
             "half" => ForkSplit::Half,
@@ -78,7 +79,7 @@ fn vectors_c_fork() {
 }
 
 #[test]
-fn vectors_c_fork_through_the_hook() {
+fn vectors_c1_to_c7_fork_through_the_hook() {
     for row in rows(include_str!("../vectors/fork.csv")) {
         let mut rig = Rig::new(1, &format!("fork_split={}", row.text("fork_split")));
         let parent = rig.hog("6");
@@ -95,7 +96,7 @@ fn vectors_c_fork_through_the_hook() {
 }
 
 #[test]
-fn vectors_d_reap() {
+fn vectors_d1_to_d6_reap() {
     for row in rows(include_str!("../vectors/reap.csv")) {
         let hz = Hz::new(row.get("hz"));
         let after = counter::reap(row.get("parent"), row.get("child"), hz);

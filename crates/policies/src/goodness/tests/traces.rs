@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows H: whom each tick charges, on one and two CPUs.
+//! Rows of linux-2.4-goodness §9, H: whom each tick charges, on one and two CPUs.
 
 use alloc::format;
 use alloc::string::String;
@@ -79,7 +79,7 @@ fn rig_tasks(rig: &mut Rig, row: &Row<'_>) -> Vec<TaskId> {
 }
 
 #[test]
-fn vectors_h_up_traces() {
+fn vectors_h1_to_h9_up_traces() {
     let rows = rows(include_str!("../vectors/traces.csv"));
     for row in rows.iter().filter(|row| row.text("cpu1").is_empty()) {
         let first_letter = if row.text("cpu0").contains('Y') { 'X' } else { 'A' };

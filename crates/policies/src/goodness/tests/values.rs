@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows E and F: goodness, and the difference that decides a preemption.
+//! Rows of linux-2.4-goodness §9, E and F: goodness, and the difference that decides a preemption.
 
 use alloc::format;
 
@@ -49,7 +49,7 @@ fn named_mm(name: &str) -> Option<Mm> {
 }
 
 #[test]
-fn vectors_e_goodness() {
+fn vectors_e1_to_e14_goodness() {
     for row in rows(include_str!("../vectors/goodness.csv")) {
         let pcp = if row.get_or("cpus", 2) == 1 { 0 } else { 15 };
         let goodness = if row.text("class") == "idle task" {
@@ -92,7 +92,7 @@ fn decide(row: &Row<'_>, set: &str) -> (i32, bool) {
 }
 
 #[test]
-fn vectors_f_delta_and_decision() {
+fn vectors_f1_to_f16_delta_and_decision() {
     for row in rows(include_str!("../vectors/delta.csv")) {
         let id = row.text("id");
         for (column, set) in

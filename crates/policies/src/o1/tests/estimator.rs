@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows about sleep averages: what sleeping, running, forking and dying do to them.
+//! Rows of linux-2.6-o1 §9 about sleep averages: what sleeping, running, forking and dying do to
+//! them.
 
 use schedlab_units::{Hz, Nice};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 13, 19, 52 to 54 and single steps of the hooks.
+//! Rows of linux-2.6-o1 §9 about single steps, and the steps of the hooks.
 
 use schedlab_policy_api::SchedClass;
 use schedlab_units::{CpuId, Nanos, TaskId};

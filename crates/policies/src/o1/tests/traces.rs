@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 46 to 51: whom each tick finds running.
+//! Rows of linux-2.6-o1 §9 about whom each tick finds running.
 
 use alloc::vec;
 use alloc::vec::Vec;

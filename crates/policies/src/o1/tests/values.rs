@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows about formulas that all variants share: slices, bonus, priority, balancing.
+//! Rows of linux-2.6-o1 §9 about formulas that all variants share: slices, bonus, priority,
+//! balancing.
 
 use schedlab_units::{Hz, Nice};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 49 to 53 and the moves between CPUs.
+//! Rows of linux-2.6-spa §9 about balancing, and the moves between CPUs.
 
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ fn pulls(idle: bool, budget: i64, movable: usize) -> usize {
 }
 
 #[test]
-fn vectors_49_53_find_busiest() {
+fn vectors_49_to_53_find_busiest() {
     for row in rows(include_str!("../vectors/balance.csv")) {
         let (lengths, mut prev) = (numbers(row.text("nr_running")), numbers(row.text("prev")));
         let idle = row.text("idle") == "1";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows of the 2.6.6 interactivity code: recalc, bonus, granularity, charge, wait, fork.
+//! Rows of linux-2.6-spa §9 about the 2.6.6 interactivity code: recalc, bonus, granularity, charge,
+//! wait, fork.
 
 use schedlab_units::{Hz, Nanos, Nice};
 
@@ -18,7 +19,7 @@ fn with(sleep_avg: u64, interactive_credit: i64) -> SleepAvg {
 }
 
 #[test]
-fn vectors_1_27_recalc() {
+fn vectors_1_to_27_recalc() {
     for row in rows(include_str!("../vectors/recalc.csv")) {
         let word = if row.text("word") == "32" { Word::Bits32 } else { Word::Bits64 };
         let scale = Scale::new(Hz::new(1000), word);
@@ -63,7 +64,7 @@ fn vectors_29_granularity() {
 }
 
 #[test]
-fn vectors_30_32_charge() {
+fn vectors_30_to_32_charge() {
     let charged = |sleep_avg, credit, run| {
         let mut avg = with(sleep_avg, credit);
         avg.charge(&scale(), 5 * MS + run);
@@ -91,7 +92,7 @@ fn vectors_33_wait_on_the_queue() {
 }
 
 #[test]
-fn vectors_34_36_fork() {
+fn vectors_34_to_36_fork() {
     for (before, parent, child) in [
         (1020, 1020, 918),
         (917, 816, 714),
@@ -116,7 +117,7 @@ fn vectors_48_nanosleep() {
 }
 
 #[test]
-fn vectors_table_by_nice() {
+fn table_by_nice_matches_the_spec() {
     for row in rows(include_str!("../vectors/nice.csv")) {
         let nice = row.get("nice");
         let prio = Nice::new(nice).expect("a nice value").prio().0;
@@ -129,7 +130,7 @@ fn vectors_table_by_nice() {
 
 /// All slices of spec §2.2 from nice −20 to 19.
 #[test]
-fn vectors_task_timeslice() {
+fn task_timeslice_matches_the_spec() {
     let slices = [
         200, 195, 190, 185, 180, 175, 170, 165, 161, 156, 151, 146, 141, 136, 131, 126, 122, 117,
         112, 107, 102, 97, 92, 87, 83, 78, 73, 68, 63, 58, 53, 48, 44, 39, 34, 29, 24, 19, 14, 10,
@@ -141,7 +142,7 @@ fn vectors_task_timeslice() {
 
 /// The columns of the table of constants at HZ 1000 and 100.
 #[test]
-fn vectors_table_of_constants() {
+fn table_of_constants_matches_the_spec() {
     for (hz, avg_timeslice, ns_max) in [(1000, 102, 1_020_000_000), (100, 10, 1_000_000_000)] {
         let scale = Scale::new(Hz::new(hz), Word::Bits32);
         assert_eq!(scale.task_timeslice(0), avg_timeslice, "HZ {hz}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 72 to 77 and the trace of row 73: exact runs of a sleeper beside a hog.
+//! Rows of linux-2.6-spa §9: exact runs of a sleeper beside a hog.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use super::rig::Pair;
 use crate::csv::rows;
 
 #[test]
-fn vectors_72_77_golden_runs() {
+fn vectors_72_to_77_golden_runs() {
     for row in rows(include_str!("../vectors/golden.csv")) {
         let id = row.text("id");
         let mut pair = Pair::new(row.text("set"), row.get("burst_us"), row.get("sleep_ms"), None);
@@ -49,7 +49,7 @@ fn figures(pair: &Pair) -> Vec<(&'static str, i64)> {
 }
 
 #[test]
-fn vectors_73_trace() {
+fn vectors_73t_trace() {
     let rows = rows(include_str!("../vectors/trace73.csv"));
     let mut pair = Pair::new("", 190_370, 10, None);
     let mut seen = 0;

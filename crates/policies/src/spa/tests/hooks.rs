@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Fork, wake-up, yield, changes, real-time classes and the knobs, hook by hook.
+//! Fork, wake-up, yield, changes, real-time classes and the knobs, hook by hook; with rows of
+//! spec linux-2.6-spa §9.
 
 use schedlab_policy_api::{SchedClass, TaskState};
 use schedlab_units::{Nanos, Nice, TaskId};

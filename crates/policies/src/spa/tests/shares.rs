@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows 60 and 62 to 65 and claim S6: shares of a sleeper beside a hog, means over 14 seeds.
+//! Rows of linux-2.6-spa §9 and claim S6: shares of a sleeper beside a hog, means over 14 seeds.
 
 use alloc::vec::Vec;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Rows of the array: slots, promotion, its interval, merging; and the array against a naive twin.
+//! Rows of linux-2.6-spa §9 about the array: slots, promotion, its interval, merging; and the array
+//! against a naive twin.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
