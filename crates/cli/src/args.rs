@@ -49,6 +49,8 @@ pub(crate) enum ColorArg {
 pub(crate) enum Command {
     /// Simulate a workload; two or more policies are compared side by side
     Run(Box<RunArgs>),
+    /// Run the claims of five threads as checked experiments and judge them
+    Claims(ClaimsArgs),
     /// List the policies, or show the variants and tunables of one
     Policies(NameArgs),
     /// List the built-in workloads, or show origin and parameters of one
@@ -114,6 +116,38 @@ pub(crate) struct RunArgs {
     /// Runs everything twice and compares
     #[arg(long)]
     pub(crate) twice: bool,
+    /// Runs at the same time; 0 = one for each CPU of this host
+    #[arg(long, short, value_name = "N", default_value_t = 0)]
+    pub(crate) jobs: usize,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example: schedlab claims bfs --quick; schedlab claims --explain o1/O1-08")]
+pub(crate) struct ClaimsArgs {
+    /// Which claims: ids such as bfs/C07, families such as bfs, threads such as 002; all without
+    pub(crate) which: Vec<String>,
+    /// Lists the claims without running anything
+    #[arg(long, conflicts_with_all = ["explain", "pages"])]
+    pub(crate) list: bool,
+    /// Runs one claim and tells all about it
+    #[arg(long, value_name = "ID", conflicts_with = "which")]
+    pub(crate) explain: Option<String>,
+    /// Reduced lengths with their own conditions
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Form of the results
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub(crate) format: String,
+    /// Where the results go; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Also writes a page for each thread, with pictures, into this folder
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["quick", "which", "explain"])]
+    pub(crate) pages: Option<String>,
+    /// Does not go on from an earlier call that was interrupted
+    #[arg(long)]
+    pub(crate) fresh: bool,
     /// Runs at the same time; 0 = one for each CPU of this host
     #[arg(long, short, value_name = "N", default_value_t = 0)]
     pub(crate) jobs: usize,

@@ -36,6 +36,7 @@ fn real_main() -> Exit {
     terminal::set_color(cli.common.color);
     let outcome = match &cli.command {
         Command::Run(args) => commands::run::run(args, cli.common),
+        Command::Claims(args) => commands::claims::claims(args, cli.common),
         Command::Policies(args) => commands::policies::policies(args),
         Command::Workloads(args) => commands::workloads::workloads(args),
         Command::Import(args) => commands::import::import(args, cli.common),

@@ -18,7 +18,8 @@ const LEVELS: &[(&str, u32)] = &[
     ("sim", 3),
     ("lab", 4),
     ("report", 5),
-    ("cli", 6),
+    ("claims", 6),
+    ("cli", 7),
 ];
 
 /// Crates that are not part of the product: they may use everything.

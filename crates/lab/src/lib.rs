@@ -11,6 +11,7 @@ pub mod metered;
 mod nearest;
 pub mod result;
 pub mod run;
+pub mod samples;
 pub mod sink;
 pub mod spec;
 

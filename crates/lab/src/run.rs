@@ -18,6 +18,7 @@ use thiserror::Error;
 
 use crate::metered::Metered;
 use crate::result::RunResult;
+use crate::samples::{Dispatches, Sample, Sampler, Series};
 use crate::sink::Sink;
 use crate::spec::PolicySpec;
 
@@ -50,6 +51,8 @@ pub struct Job {
     pub check: bool,
     /// Whether the core keeps a transcript.
     pub transcript: bool,
+    /// Values of the policy to watch.
+    pub samples: Vec<Sample>,
 }
 
 impl Job {
@@ -86,6 +89,8 @@ pub struct RunOutput {
     pub transcript: Vec<Entry>,
     /// Things the user must know before trusting the result.
     pub warnings: Vec<String>,
+    /// What the samples have seen, in their order.
+    pub series: Vec<Series>,
 }
 
 /// Why a run cannot be trusted or did not take place.
@@ -158,10 +163,13 @@ impl PolicyVisitor for Runner<'_> {
         let tunables = job.policy.tunables::<P::Tunables>();
         let n_tasks = job.workload.tasks.iter().map(|t| t.count as usize).sum();
         let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
+        let mut sampler = Sampler::new(&job.samples, job.warmup);
         let observer = RunObserver {
             fingerprint: Fingerprint::default(),
             metrics: Metered::new(&job.workload, job.topo.n_cpus(), job.warmup),
             sink: self.sink,
+            dispatches: Dispatches::default(),
+            watches_dispatch: sampler.watches_dispatch(),
         };
         let config = SimConfig {
             topo: job.topo.clone(),
@@ -173,8 +181,9 @@ impl PolicyVisitor for Runner<'_> {
             transcript: job.transcript,
         };
         let mut sim = Sim::new(&job.workload, policy, observer, config);
-        let (end, status) = drive(&mut sim, job.end(), self.stop, self.progress)?;
-        conclude(job, sim, end, status)
+        let driver = Driver { end: job.end(), stop: self.stop, progress: self.progress };
+        let (end, status) = driver.drive(&mut sim, &mut sampler)?;
+        conclude(job, sim, end, status, sampler.finish())
     }
 }
 
@@ -186,25 +195,60 @@ enum Ending {
     Interrupted,
 }
 
-fn drive<P: PolicyDef>(
-    sim: &mut Sim<'_, P, RunObserver>,
+struct Driver<'a> {
     end: Time,
-    stop: &AtomicBool,
-    progress: &dyn Progress,
-) -> Result<(Time, Ending), SimError> {
-    let mut until = Time::ZERO;
-    loop {
-        until = until.saturating_add(CHUNK).min(end);
-        match sim.run_until(until)? {
-            Status::Finished => return Ok((sim.now(), Ending::Complete)),
-            Status::Stalled if end == Time::MAX => return Ok((sim.now(), Ending::Stalled)),
-            Status::Stalled => return Ok((end, Ending::Stalled)),
-            Status::Running if until == end => return Ok((end, Ending::Complete)),
-            Status::Running => {}
+    stop: &'a AtomicBool,
+    progress: &'a dyn Progress,
+}
+
+impl Driver<'_> {
+    fn drive<P: PolicyDef>(
+        &self,
+        sim: &mut Sim<'_, P, RunObserver>,
+        sampler: &mut Sampler<'_>,
+    ) -> Result<(Time, Ending), SimError> {
+        let end = self.end;
+        let mut next_chunk = Time::ZERO.saturating_add(CHUNK);
+        let mut next_sample = sampler.next_after(Time::ZERO);
+        loop {
+            let until = next_chunk.min(next_sample).min(end);
+            match Self::reach(sim, sampler, until)? {
+                Status::Finished => return Ok((sim.now(), Ending::Complete)),
+                Status::Stalled if end == Time::MAX => return Ok((sim.now(), Ending::Stalled)),
+                Status::Stalled => return Ok((end, Ending::Stalled)),
+                Status::Running if until == end => return Ok((end, Ending::Complete)),
+                Status::Running => {}
+            }
+            if until == next_sample {
+                sampler.look(sim, until);
+                next_sample = sampler.next_after(until);
+            }
+            if until < next_chunk {
+                continue;
+            }
+            next_chunk = next_chunk.saturating_add(CHUNK);
+            self.progress.reached(until, end);
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok((until, Ending::Interrupted));
+            }
         }
-        progress.reached(until, end);
-        if stop.load(Ordering::Relaxed) {
-            return Ok((until, Ending::Interrupted));
+    }
+
+    /// Handles all events before `until`; samples that want it see every dispatch.
+    fn reach<P: PolicyDef>(
+        sim: &mut Sim<'_, P, RunObserver>,
+        sampler: &mut Sampler<'_>,
+        until: Time,
+    ) -> Result<Status, SimError> {
+        loop {
+            let status = sim.run_until_or(until, |observer| observer.dispatches.last.is_some())?;
+            let Some(task) = sim.core_mut().observer_mut().dispatches.last.take() else {
+                return Ok(status);
+            };
+            sampler.dispatched(sim, sim.now(), task);
+            if status != Status::Running {
+                return Ok(status);
+            }
         }
     }
 }
@@ -214,6 +258,7 @@ fn conclude<P: PolicyDef>(
     mut sim: Sim<'_, P, RunObserver>,
     end: Time,
     ending: Ending,
+    series: Vec<Series>,
 ) -> Result<RunOutput, RunError> {
     let mut warnings = Vec::new();
     if ending == Ending::Stalled {
@@ -243,7 +288,7 @@ fn conclude<P: PolicyDef>(
         figures: observer.metrics.finish(end),
         policy_stats: stats.into_iter().map(|(name, n)| (name.to_string(), n)).collect(),
     };
-    Ok(RunOutput { result, transcript, warnings })
+    Ok(RunOutput { result, transcript, warnings, series })
 }
 
 fn stalled(tasks: &[String], at: Time) -> String {
@@ -263,6 +308,8 @@ struct RunObserver {
     fingerprint: Fingerprint,
     metrics: Metered,
     sink: Option<Sink>,
+    dispatches: Dispatches,
+    watches_dispatch: bool,
 }
 
 impl Observer for RunObserver {
@@ -272,6 +319,9 @@ impl Observer for RunObserver {
         self.metrics.event(now, event);
         if let Some(sink) = &mut self.sink {
             sink.event(now, event);
+        }
+        if self.watches_dispatch {
+            self.dispatches.event(now, event);
         }
     }
 }

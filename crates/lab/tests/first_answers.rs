@@ -37,6 +37,7 @@ fn figures(
         warmup: Nanos::ZERO,
         check: true,
         transcript: false,
+        samples: Vec::new(),
     };
     run(&job, &AtomicBool::new(false), &Silent, None).expect("runs").result.figures
 }

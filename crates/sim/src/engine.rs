@@ -137,6 +137,20 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// # Errors
     /// [`SimError`] when the workload proves to be faulty; the figures so far stay valid.
     pub fn run_until(&mut self, end: Time) -> Result<Status, SimError> {
+        self.run_until_or(end, |_| false)
+    }
+
+    /// Handles events like [`Sim::run_until`], but stops after the first one after which `wants_stop`
+    /// says so of the observer.
+    ///
+    /// # Errors
+    /// As [`Sim::run_until`].
+    #[inline]
+    pub fn run_until_or(
+        &mut self,
+        end: Time,
+        mut wants_stop: impl FnMut(&O) -> bool,
+    ) -> Result<Status, SimError> {
         loop {
             if self.n_live == 0 {
                 return Ok(Status::Finished);
@@ -163,6 +177,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             if let Some(fault) = self.fault.take() {
                 return Err(fault);
+            }
+            if wants_stop(self.core.observer()) {
+                return Ok(Status::Running);
             }
         }
     }
@@ -378,6 +395,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// Names of tasks that are alive, for messages about a stalled workload.
     pub fn live_tasks(&self) -> Vec<String> {
         self.core.tasks().iter().map(|(task, _)| self.name_of(task)).collect()
+    }
+    /// The live task that results show by this name; the lowest id if there are several.
+    pub fn find_task(&self, name: &str) -> Option<TaskId> {
+        let mut live = self.core.tasks().iter().map(|(task, _)| task);
+        live.find(|task| self.name_of(*task) == name)
     }
     /// The core.
     pub fn core(&self) -> &Core<P, O> {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The commands, one file each.
 
+pub(crate) mod claims;
 pub(crate) mod import;
 pub(crate) mod policies;
+mod resume;
 pub(crate) mod run;
 mod trace_file;
 pub(crate) mod workloads;

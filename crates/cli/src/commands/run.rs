@@ -189,6 +189,7 @@ fn jobs(args: &RunArgs, loaded: &Loaded, topo: &Topology, cost: &CostModel) -> V
         warmup: args.warmup,
         check: args.check,
         transcript: false,
+        samples: Vec::new(),
     };
     let seeds = || args.seed.first..=args.seed.last;
     (0..args.policies.len())
