@@ -53,7 +53,7 @@ pub fn all() -> Vec<Entry> {
         Entry::parse(file, text).unwrap_or_else(|fault| panic!("{file}: {fault}"))
     };
     let mut entries: Vec<Entry> = FILES.iter().map(read).collect();
-    entries.sort_by(|a, b| key(a).cmp(&key(b)));
+    entries.sort_by_key(key);
     entries
 }
 

@@ -228,8 +228,8 @@ fn binary(operator: &str, a: &[f64], b: &[f64]) -> Result<Value> {
         ">" => flags(|a, b| a > b),
         ">=" => flags(|a, b| a >= b),
         "==" => flags(|a, b| a == b),
-        // Not `!=`: a missing figure differs from nothing.
-        _ => flags(|a, b| a < b || a > b),
+        // A missing figure differs from nothing.
+        _ => flags(|a, b| !a.is_nan() && !b.is_nan() && a != b),
     }
 }
 
