@@ -16,6 +16,6 @@ pub(crate) mod value;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use policy::TIME;
 pub use policy::Goodness;
+pub(crate) use policy::TIME;
 pub use tunables::GoodnessTunables;
