@@ -26,8 +26,8 @@ pub(super) enum Target {
     Preempt(CpuId),
 }
 
-/// Whether a wake-up of `woken` tells a CPU: a synchronous one does not, unless the task may not use
-/// the CPU of its waker.
+/// Whether a wake-up of `woken` tells a CPU: a synchronous one does not, unless the task may not
+/// use the CPU of its waker.
 ///
 /// Source: 2.4.5 `sched.c` `try_to_wake_up`; spec §4.6.
 pub(crate) fn tells_a_cpu(cx: &Ctx<'_>, woken: TaskId, wake: Wake) -> bool {

@@ -217,8 +217,8 @@ impl TaskValue {
         }
     }
 
-    /// It becomes current on `cpu`; whether it asks for `schedule` there at once, having copied that
-    /// wish from its parent.
+    /// It becomes current on `cpu`; whether it asks for `schedule` there at once, having copied
+    /// that wish from its parent.
     #[inline]
     pub(crate) fn run_on(&mut self, cpu: CpuId) -> bool {
         self.processor = cpu;
@@ -263,8 +263,8 @@ impl TaskValue {
         self.counter = counter::recharge(self.counter, self.quantum);
     }
 
-    /// It forks `child`, whose facts are set: ticks are divided, marks are copied. `need_resched` is
-    /// that of its CPU. Whether it has to give up its CPU.
+    /// It forks `child`, whose facts are set: ticks are divided, marks are copied. `need_resched`
+    /// is that of its CPU. Whether it has to give up its CPU.
     ///
     /// Source: 2.4.5 `fork.c` `do_fork`; spec §4.10.
     pub(crate) fn fork(&mut self, child: &mut Self, rule: ForkSplit, need_resched: bool) -> bool {

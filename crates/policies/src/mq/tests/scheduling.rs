@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `schedule` step by step (spec §5.3): the real-time queue, the own queue, other queues, epochs, and
-//! what is left as the maximum.
+//! `schedule` step by step (spec §5.3): the real-time queue, the own queue, other queues, epochs,
+//! and what is left as the maximum.
 
 use schedlab_units::{CpuId, Nanos};
 
