@@ -17,6 +17,7 @@ mod fair;
 mod fifo;
 mod goodness;
 mod lists;
+pub mod mq;
 mod o1;
 mod registry;
 mod rr;

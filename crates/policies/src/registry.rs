@@ -29,6 +29,7 @@ registry! {
     "eevdf" => crate::Eevdf,
     "fifo" => crate::Fifo,
     "goodness" => crate::Goodness,
+    "mq" => crate::mq::Mq,
     "o1" => crate::O1,
     "rr" => crate::Rr,
     "spa" => crate::Spa,

@@ -3,11 +3,11 @@
 //!
 //! All values are ticks of 1/HZ s. Nothing here knows of lists or CPUs.
 
-use schedlab_units::{Hz, Nice};
+use schedlab_units::{Hz, Nanos, Nice};
 
 /// How a fork divides the parent's ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ForkSplit {
+pub(crate) enum ForkSplit {
     /// In halves, the odd tick to the child.
     Half,
     /// Everything to the child.
@@ -16,11 +16,11 @@ pub(super) enum ForkSplit {
 
 /// Ticks after a fork.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Forked {
+pub(crate) struct Forked {
     /// What the child starts with.
-    pub(super) child: i32,
+    pub(crate) child: i32,
     /// What the parent keeps; at 0 it has to give up its CPU.
-    pub(super) parent: i32,
+    pub(crate) parent: i32,
 }
 
 /// Scales a count of 1/100 s to ticks, roughly: the slice stays near 50 ms at every HZ.
@@ -39,7 +39,7 @@ fn tick_scale(x: i32, hz: Hz) -> i32 {
 /// Ticks that an epoch grants to a task, 1 … 161.
 ///
 /// Source: 2.4.5 `sched.c` `NICE_TO_TICKS`; spec §2.
-pub(super) fn quantum(nice: Nice, hz: Hz) -> i32 {
+pub(crate) fn quantum(nice: Nice, hz: Hz) -> i32 {
     tick_scale(20 - nice.get(), hz) + 1
 }
 
@@ -50,14 +50,14 @@ pub(super) fn quantum(nice: Nice, hz: Hz) -> i32 {
 ///
 /// Source: 2.4.5 `sched.c` `schedule`, label `recalculate`; spec §4.7 S6.
 #[inline]
-pub(super) fn recharge(counter: i32, quantum: i32) -> i32 {
+pub(crate) fn recharge(counter: i32, quantum: i32) -> i32 {
     (counter >> 1) + quantum
 }
 
 /// Divides the parent's `counter`; the sum is conserved.
 ///
 /// Source: 2.4.5 `fork.c` `do_fork`; spec §4.10; all to the child: 2.4.4.
-pub(super) fn fork(rule: ForkSplit, counter: i32) -> Forked {
+pub(crate) fn fork(rule: ForkSplit, counter: i32) -> Forked {
     match rule {
         ForkSplit::Half => Forked { child: (counter + 1) >> 1, parent: counter >> 1 },
         ForkSplit::AllToChild => Forked { child: counter, parent: 0 },
@@ -67,7 +67,7 @@ pub(super) fn fork(rule: ForkSplit, counter: i32) -> Forked {
 /// Ticks above which no refund lifts a parent (`MAX_COUNTER`), 200 ms.
 ///
 /// Source: 2.4.5 `sched.h`; spec §2.
-pub(super) fn max_counter(hz: Hz) -> i32 {
+pub(crate) fn max_counter(hz: Hz) -> i32 {
     (20 * hz.get() / 100) as i32
 }
 
@@ -76,11 +76,20 @@ pub(super) fn max_counter(hz: Hz) -> i32 {
 /// The cap also lowers a parent that was above it: nice −20 at HZ 100 can hold 21.
 ///
 /// Source: 2.4.5 `exit.c` `release_task`; spec §4.11.
-pub(super) fn reap(parent: i32, child: i32, hz: Hz) -> i32 {
+pub(crate) fn reap(parent: i32, child: i32, hz: Hz) -> i32 {
     (parent + child).min(max_counter(hz))
 }
 
 /// The most ticks a task can ever own: the fixed point of nice −20, or the cap of the refund.
-pub(super) fn counter_bound(hz: Hz) -> i32 {
+pub(crate) fn counter_bound(hz: Hz) -> i32 {
     (2 * quantum(Nice::MIN, hz) - 1).max(max_counter(hz))
+}
+
+/// Longest wait of a nice 0 hog beside `n_competitors` of its kind on one CPU.
+///
+/// A task that ran first in one epoch and runs last in the next waits for each competitor's quantum
+/// twice; one tick more for where in a tick it began.
+pub(crate) fn wait_bound(n_competitors: usize, hz: Hz) -> Nanos {
+    let quantum = quantum(Nice::ZERO, hz) as u64;
+    hz.tick() * (2 * n_competitors as u64 * quantum + 1)
 }

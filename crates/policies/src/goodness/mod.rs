@@ -2,18 +2,20 @@
 //! The scheduler of Linux 2.4: one list, one lock, and a score called goodness.
 //!
 //! Spec: linux-2.4-goodness.md. A running task stays on the list; FIFO and RR are part of the
-//! score. The multi-queue scheduler of 2001 (`mq`) is another policy.
+//! score. The multi-queue scheduler of 2001 (`mq`) is another policy, which keeps the score, the
+//! ticks and the time of this one.
 
-mod counter;
+pub(crate) mod counter;
 mod policy;
-mod resched_idle;
+pub(crate) mod resched_idle;
 mod run_list;
 mod schedule;
 mod tunables;
-mod value;
+pub(crate) mod value;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use policy::Goodness;
+pub(crate) use policy::TIME;
 pub use tunables::GoodnessTunables;

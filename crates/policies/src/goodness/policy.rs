@@ -7,15 +7,23 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{
     Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SchedClass, SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
-use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
+use schedlab_units::{CpuId, Hz, Nanos, TaskId};
 
 use super::counter;
-use super::resched_idle::{Cpus, Target};
+use super::resched_idle::{Cpus, Target, tells_a_cpu};
 use super::run_list::RunList;
 use super::tunables::{AddAt, GoodnessTunables, Knobs, VARIANTS};
 use super::value::{Asker, TaskValue};
+
+/// Time keeping of 2.4 on i386.
+pub(crate) const TIME: Timekeeping = Timekeeping {
+    hz: Hz::new(100),
+    phase: TickPhase::Skewed,
+    timers: TimerBase::Jiffies,
+    sync: SyncWakes::MidOperation,
+};
 
 /// The Linux 2.4 scheduler: one list of runnable tasks, one lock, a scan at every choice.
 ///
@@ -50,12 +58,7 @@ impl PolicyDef for Goodness {
         about: "Linux 2.4: one global list scanned for the best goodness, epochs of ticks",
         variants: VARIANTS,
         tunables: GoodnessTunables::SPECS,
-        time: Timekeeping {
-            hz: Hz::new(100),
-            phase: TickPhase::Skewed,
-            timers: TimerBase::Jiffies,
-            sync: SyncWakes::MidOperation,
-        },
+        time: TIME,
         work_conserving: Some(
             "a synchronous wake-up tells no idle CPU, and several wake-ups in a row may all choose \
              the same idle CPU while others stay idle (spec linux-2.4-goodness §4.6, Q12)",
@@ -125,9 +128,7 @@ impl Goodness {
 
     /// Step S1 of `schedule`: a new slice for an RR task that has used its own up, and to the tail.
     pub(super) fn refill_exhausted_rr(&mut self, task: TaskId) {
-        let value = &mut self.tasks[task.index()];
-        if value.is_exhausted_rr() {
-            value.counter = value.quantum;
+        if self.tasks[task.index()].refill_exhausted_rr() {
             self.move_last(task);
             self.refresh(task);
         }
@@ -176,15 +177,12 @@ impl Policy for Goodness {
 
     fn set_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
         let value = &mut self.tasks[task.index()];
-        value.processor = cpu;
-        value.has_cpu = true;
+        if value.run_on(cpu) {
+            cx.resched(cpu);
+        }
         self.list.set(task, value.list_entry());
-        value.current = true;
         if let Some(mm) = value.own_mm {
             self.cpus.load_mm(cpu, mm);
-        }
-        if core::mem::take(&mut value.need_resched) {
-            cx.resched(cpu);
         }
         self.cpus.leave_idle(cpu, cx.now);
         self.refresh(task);
@@ -198,9 +196,7 @@ impl Policy for Goodness {
     /// Source: 2.4.5 `sched.c` `__schedule_tail`; spec §4.8.
     fn finish_task_switch(&mut self, cx: &mut Ctx<'_>, _: CpuId, prev: Option<TaskId>) {
         let Some(prev) = prev else { return };
-        let value = &mut self.tasks[prev.index()];
-        let yielded = core::mem::take(&mut value.yielded);
-        value.has_cpu = false;
+        let yielded = self.tasks[prev.index()].release_cpu();
         self.refresh(prev);
         let displaced = cx.tasks.get(prev).state == TaskState::Runnable;
         if self.knobs.smp && displaced && !yielded {
@@ -212,8 +208,7 @@ impl Policy for Goodness {
 
     /// Source: 2.4.5 `sched.c` `try_to_wake_up`; spec §4.6.
     fn wakeup_preempt(&mut self, cx: &mut Ctx<'_>, _: CpuId, woken: TaskId, wake: Wake) {
-        let sync = matches!(wake, Wake::Wakeup { sync: true, .. });
-        if !sync || !cx.tasks.get(woken).affinity.contains(cx.this_cpu) {
+        if tells_a_cpu(cx, woken, wake) {
             self.reschedule_idle(cx, woken);
         }
     }
@@ -222,12 +217,8 @@ impl Policy for Goodness {
     fn tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         let Some(curr) = cx.curr(cpu) else { return };
         let value = &mut self.tasks[curr.index()];
-        value.counter -= 1;
-        if value.counter <= 0 {
-            value.counter = 0;
-            if self.knobs.fifo_tick_resched || !value.is_fifo() {
-                cx.resched(cpu);
-            }
+        if value.charge_tick() && (self.knobs.fifo_tick_resched || !value.is_fifo()) {
+            cx.resched(cpu);
         }
         self.refresh(curr);
     }
@@ -253,12 +244,8 @@ impl Policy for Goodness {
         value.counter = value.quantum;
         if let Some(parent) = parent {
             let from = &mut self.tasks[parent.index()];
-            value.yielded = from.yielded && !value.is_rt();
-            value.need_resched = from.current && cx.need_resched(from.processor);
-            let split = counter::fork(self.knobs.fork_split, from.counter);
-            value.counter = split.child;
-            from.counter = split.parent;
-            if from.counter == 0 && from.current {
+            let need_resched = cx.need_resched(from.processor);
+            if from.fork(&mut value, self.knobs.fork_split, need_resched) {
                 cx.resched(from.processor);
             }
             self.refresh(parent);
@@ -305,11 +292,8 @@ impl Policy for Goodness {
         false
     }
 
-    /// A task that ran first in one epoch and runs last in the next waits for each competitor's
-    /// quantum twice; one tick more for where in a tick it began.
     fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        let quantum = counter::quantum(Nice::ZERO, self.knobs.hz) as u64;
-        Some(self.knobs.hz.tick() * (2 * n_competitors as u64 * quantum + 1))
+        Some(counter::wait_bound(n_competitors, self.knobs.hz))
     }
 
     fn locking(&self) -> Locking {
@@ -337,25 +321,16 @@ impl Policy for Goodness {
 
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {
         self.list.check()?;
-        let bound = counter::counter_bound(self.knobs.hz);
         for (task, facts) in view.tasks.iter() {
             let value = &self.tasks[task.index()];
             let runnable = matches!(facts.state, TaskState::Runnable | TaskState::Running);
             let current = view.curr[facts.cpu.index()] == Some(task);
-            if self.list.contains(task) != runnable
-                || value.current != current
-                || value.has_cpu != facts.on_cpu
-                || value.processor != facts.cpu
-            {
-                return Err(format!("task {task} is kept as {value:?} but is {facts:?}"));
+            if self.list.contains(task) != runnable {
+                return Err(format!("task {task} is on the list or not, but is {facts:?}"));
             }
-            if !(0..=bound).contains(&value.counter) {
-                return Err(format!("task {task} owns {} of 0 to {bound} ticks", value.counter));
-            }
-            let is_other = !matches!(facts.class, SchedClass::Fifo | SchedClass::Rr);
-            if value.yielded && !is_other {
-                return Err(format!("task {task} of class {:?} has yielded", facts.class));
-            }
+            value
+                .check(facts, current, self.knobs.hz)
+                .map_err(|why| format!("task {task}: {why}"))?;
         }
         self.check_caches(view)
     }

@@ -6,7 +6,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use schedlab_units::{CpuId, CpuSet, Time};
+use schedlab_policy_api::{Ctx, Wake};
+use schedlab_units::{CpuId, CpuSet, TaskId, Time};
 
 use super::tunables::Knobs;
 use super::value::{ActiveMm, Asker, Entry, TaskValue};
@@ -25,9 +26,18 @@ pub(super) enum Target {
     Preempt(CpuId),
 }
 
+/// Whether a wake-up of `woken` tells a CPU: a synchronous one does not, unless the task may not
+/// use the CPU of its waker.
+///
+/// Source: 2.4.5 `sched.c` `try_to_wake_up`; spec §4.6.
+pub(crate) fn tells_a_cpu(cx: &Ctx<'_>, woken: TaskId, wake: Wake) -> bool {
+    let sync = matches!(wake, Wake::Wakeup { sync: true, .. });
+    !sync || !cx.tasks.get(woken).affinity.contains(cx.this_cpu)
+}
+
 /// State per CPU, in columns because `reschedule_idle` walks all CPUs.
 #[derive(Clone, Debug)]
-pub(super) struct Cpus {
+pub(crate) struct Cpus {
     idle: CpuSet,
     n_idle: usize,
     /// Goodness of the current task, or of the idle task, on its own CPU with its own mm loaded.
@@ -39,7 +49,7 @@ pub(super) struct Cpus {
 
 impl Cpus {
     /// `n_cpus` idle CPUs with address spaces of no task, last switched at time 0.
-    pub(super) fn new(n_cpus: usize, pcp: i32) -> Self {
+    pub(crate) fn new(n_cpus: usize, pcp: i32) -> Self {
         let idle_goodness = Entry::idle_goodness(pcp);
         Self {
             idle: CpuSet::first_n(n_cpus),
@@ -52,35 +62,45 @@ impl Cpus {
     }
 
     /// Number of CPUs whose current task is not their idle task.
-    pub(super) fn n_busy(&self) -> usize {
+    pub(crate) fn n_busy(&self) -> usize {
         self.curr_goodness.len() - self.n_idle
+    }
+    /// Whether `cpu` runs its idle task.
+    #[inline]
+    pub(crate) fn is_idle(&self, cpu: CpuId) -> bool {
+        self.idle.contains(cpu)
+    }
+    /// When `cpu` last switched tasks.
+    #[inline]
+    pub(crate) fn last_schedule(&self, cpu: CpuId) -> Time {
+        self.last_schedule[cpu.index()]
     }
     /// `cpu` as one who asks for goodness.
     #[inline]
-    pub(super) fn asker(&self, cpu: CpuId, pcp: i32) -> Asker {
+    pub(crate) fn asker(&self, cpu: CpuId, pcp: i32) -> Asker {
         Asker { cpu, active: self.active_mm[cpu.index()], pcp }
     }
     /// Goodness of what runs on `cpu`.
-    pub(super) fn curr_goodness(&self, cpu: CpuId) -> i32 {
+    pub(crate) fn curr_goodness(&self, cpu: CpuId) -> i32 {
         self.curr_goodness[cpu.index()]
     }
     /// The current task of `cpu` is `entry` now.
     #[inline]
-    pub(super) fn set_curr_entry(&mut self, cpu: CpuId, entry: Entry, pcp: i32) {
+    pub(crate) fn set_curr_entry(&mut self, cpu: CpuId, entry: Entry, pcp: i32) {
         self.curr_goodness[cpu.index()] = entry.goodness(self.asker(cpu, pcp));
     }
     /// `cpu` loads another address space.
-    pub(super) fn load_mm(&mut self, cpu: CpuId, mm: ActiveMm) {
+    pub(crate) fn load_mm(&mut self, cpu: CpuId, mm: ActiveMm) {
         self.active_mm[cpu.index()] = mm;
     }
 
     /// `cpu` switches at `now` from its idle task to another.
-    pub(super) fn leave_idle(&mut self, cpu: CpuId, now: Time) {
+    pub(crate) fn leave_idle(&mut self, cpu: CpuId, now: Time) {
         self.n_idle -= usize::from(self.idle.remove(cpu));
         self.last_schedule[cpu.index()] = now;
     }
     /// `cpu` switches at `now` to its idle task, which keeps the loaded address space.
-    pub(super) fn enter_idle(&mut self, cpu: CpuId, now: Time) {
+    pub(crate) fn enter_idle(&mut self, cpu: CpuId, now: Time) {
         self.n_idle += usize::from(self.idle.insert(cpu));
         self.last_schedule[cpu.index()] = now;
         self.curr_goodness[cpu.index()] = self.idle_goodness;
@@ -161,7 +181,7 @@ impl Cpus {
     ///
     /// Source: 2.4.5 `sched.c` `preemption_goodness`; spec §4.2.
     #[inline]
-    pub(super) fn delta(&self, entry: Entry, cpu: CpuId, pcp: i32) -> i32 {
+    pub(crate) fn delta(&self, entry: Entry, cpu: CpuId, pcp: i32) -> i32 {
         entry.goodness(self.asker(cpu, pcp)) - self.curr_goodness[cpu.index()]
     }
 }

@@ -4,7 +4,6 @@
 use schedlab_policy_api::{Ctx, TaskState};
 use schedlab_units::{CpuId, TaskId};
 
-use super::counter;
 use super::policy::Goodness;
 use super::run_list::Best;
 use super::value::NOTHING;
@@ -70,7 +69,7 @@ impl Goodness {
     fn start_epoch(&mut self) {
         self.stats.epochs += 1;
         for value in &mut self.tasks {
-            value.counter = counter::recharge(value.counter, value.quantum);
+            value.recharge();
         }
         let Self { list, tasks, cpus, knobs, .. } = self;
         list.set_all(|task| tasks[task.index()].list_entry());

@@ -4,13 +4,16 @@
 //! The value depends on the asking CPU and on the address space loaded there, so tasks have no
 //! fixed order. It is kept as an [`Entry`], the part that depends on the task alone.
 
+use alloc::format;
+use alloc::string::String;
+
 use schedlab_policy_api::{Mm, SchedClass, Task};
 use schedlab_units::{CpuId, Hz};
 
-use super::counter::quantum;
+use super::counter::{self, ForkSplit, quantum};
 
 /// The value with which the scan begins: less than any task's.
-pub(super) const NOTHING: i32 = -1000;
+pub(crate) const NOTHING: i32 = -1000;
 /// Goodness of a task that has yielded.
 const YIELDED: i32 = -1;
 /// Goodness of a FIFO or RR task with rt_priority 0.
@@ -20,14 +23,14 @@ const IDLE_COUNTER: i32 = -100;
 
 /// The address space loaded on a CPU, as a number to compare with [`Entry::mm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ActiveMm(u32);
+pub(crate) struct ActiveMm(u32);
 
 impl ActiveMm {
     /// An address space of no task: what idle tasks hold at first.
-    pub(super) const FOREIGN: Self = Self(u32::MAX - 1);
+    pub(crate) const FOREIGN: Self = Self(u32::MAX - 1);
 
     /// The loaded address space `mm`.
-    pub(super) fn of(Mm(mm): Mm) -> Self {
+    pub(crate) fn of(Mm(mm): Mm) -> Self {
         assert!(mm < Entry::ANY_MM, "address space {mm} clashes with a marker");
         Self(mm)
     }
@@ -35,12 +38,12 @@ impl ActiveMm {
 
 /// Who asks for a task's goodness.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asker {
-    pub(super) cpu: CpuId,
+pub(crate) struct Asker {
+    pub(crate) cpu: CpuId,
     /// What is loaded there.
-    pub(super) active: ActiveMm,
+    pub(crate) active: ActiveMm,
     /// 0 on one CPU.
-    pub(super) pcp: i32,
+    pub(crate) pcp: i32,
 }
 
 /// The part of a task's goodness that does not depend on who asks.
@@ -48,22 +51,22 @@ pub(super) struct Asker {
 /// `goodness = weight + [processor matches]·PCP + [mm matches or is ANY]·1`. Values that get no
 /// bonus have a processor and an mm that match nothing, so that the scan needs no case distinction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) weight: i32,
-    pub(super) processor: u32,
-    pub(super) mm: u32,
+pub(crate) struct Entry {
+    pub(crate) weight: i32,
+    pub(crate) processor: u32,
+    pub(crate) mm: u32,
 }
 
 impl Entry {
     /// `mm` of a kernel thread, which gets the bonus everywhere.
-    pub(super) const ANY_MM: u32 = u32::MAX - 2;
+    pub(crate) const ANY_MM: u32 = u32::MAX - 2;
     /// Matches no CPU, and as `mm` no [`ActiveMm`].
     const NONE: u32 = u32::MAX;
     /// What a task that is current somewhere looks like to a scan: below [`NOTHING`] with every
     /// bonus, so never chosen.
-    pub(super) const HELD: Self = Self::fixed(-(1 << 14));
+    pub(crate) const HELD: Self = Self::fixed(-(1 << 14));
 
-    pub(super) const fn fixed(weight: i32) -> Self {
+    pub(crate) const fn fixed(weight: i32) -> Self {
         Self { weight, processor: Self::NONE, mm: Self::NONE }
     }
 
@@ -71,14 +74,14 @@ impl Entry {
     ///
     /// Source: 2.4.5 `sched.c` `goodness`; spec §4.1.
     #[inline]
-    pub(super) fn goodness(self, asker: Asker) -> i32 {
+    pub(crate) fn goodness(self, asker: Asker) -> i32 {
         let cpu_bonus = if self.processor == asker.cpu.0 { asker.pcp } else { 0 };
         let same_mm = self.mm == asker.active.0 || self.mm == Self::ANY_MM;
         self.weight + cpu_bonus + i32::from(same_mm)
     }
 
     /// Goodness of the idle task on its own CPU: −84 with PCP 15, −99 on one CPU.
-    pub(super) fn idle_goodness(pcp: i32) -> i32 {
+    pub(crate) fn idle_goodness(pcp: i32) -> i32 {
         IDLE_COUNTER + pcp + 1
     }
 
@@ -87,7 +90,7 @@ impl Entry {
     /// Bound: counters end at 20 000 (the cap of a refund at HZ 100 000), weights at 20 040, FIFO
     /// and RR at 1990.
     #[inline]
-    pub(super) fn image(self) -> Image {
+    pub(crate) fn image(self) -> Image {
         let weight = i16::try_from(self.weight).expect("weights are below 2^15");
         Image { weight, processor: self.processor as u16, mm: self.mm as u16 }
     }
@@ -98,22 +101,22 @@ impl Entry {
 /// Only the low half of the address space's number is kept, so two may look alike: the value is at
 /// least the goodness, and equal to it unless that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Image {
-    pub(super) weight: i16,
-    pub(super) processor: u16,
-    pub(super) mm: u16,
+pub(crate) struct Image {
+    pub(crate) weight: i16,
+    pub(crate) processor: u16,
+    pub(crate) mm: u16,
 }
 
 /// An [`Asker`] to compare images with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct AskerImage {
+pub(crate) struct AskerImage {
     cpu: u16,
     active: u16,
     pcp: i16,
 }
 
 impl Asker {
-    pub(super) fn image(self) -> AskerImage {
+    pub(crate) fn image(self) -> AskerImage {
         let pcp = i16::try_from(self.pcp).expect("the tunable ends at 100");
         AskerImage { cpu: self.cpu.0 as u16, active: self.active.0 as u16, pcp }
     }
@@ -123,7 +126,7 @@ impl Image {
     /// A value that goodness does not exceed. Wraps nowhere, see [`Entry::image`]; it says
     /// `wrapping` because checks would keep the compiler from using vectors.
     #[inline]
-    pub(super) fn ceiling(self, asker: AskerImage) -> i16 {
+    pub(crate) fn ceiling(self, asker: AskerImage) -> i16 {
         let cpu_bonus = if self.processor == asker.cpu { asker.pcp } else { 0 };
         let same_mm = (self.mm == asker.active) | (self.mm == Entry::ANY_MM as u16);
         self.weight.wrapping_add(cpu_bonus).wrapping_add(i16::from(same_mm))
@@ -132,33 +135,33 @@ impl Image {
 
 /// What the policy keeps of a task: its ticks and the facts that make up its goodness.
 #[derive(Clone, Debug)]
-pub(super) struct TaskValue {
+pub(crate) struct TaskValue {
     /// Ticks left in this epoch.
-    pub(super) counter: i32,
+    pub(crate) counter: i32,
     /// Ticks that an epoch adds.
-    pub(super) quantum: i32,
+    pub(crate) quantum: i32,
     /// 20 − nice.
     static_part: i32,
     /// Goodness of a FIFO or RR task, 0 of any other.
     rt_weight: i32,
     /// CPU it runs or last ran on.
-    pub(super) processor: CpuId,
+    pub(crate) processor: CpuId,
     /// Its own address space; none for a kernel thread, which borrows.
-    pub(super) own_mm: Option<ActiveMm>,
+    pub(crate) own_mm: Option<ActiveMm>,
     class: SchedClass,
     /// It has called `sched_yield` and was not switched out since.
-    pub(super) yielded: bool,
+    pub(crate) yielded: bool,
     /// It is current, or still being switched away from.
-    pub(super) has_cpu: bool,
+    pub(crate) has_cpu: bool,
     /// It is current.
-    pub(super) current: bool,
+    pub(crate) current: bool,
     /// `need_resched` that it copied from its parent and that takes effect when it first runs.
-    pub(super) need_resched: bool,
+    pub(crate) need_resched: bool,
 }
 
 impl TaskValue {
     /// A task with `counter` ticks that is not running, with the facts of `task`.
-    pub(super) fn new(task: &Task, counter: i32, hz: Hz, rt_scale: i32) -> Self {
+    pub(crate) fn new(task: &Task, counter: i32, hz: Hz, rt_scale: i32) -> Self {
         let mut value = Self {
             counter,
             quantum: 0,
@@ -177,7 +180,7 @@ impl TaskValue {
     }
 
     /// Takes over nice, class, priority and address space, which may have changed.
-    pub(super) fn copy_facts(&mut self, task: &Task, hz: Hz, rt_scale: i32) {
+    pub(crate) fn copy_facts(&mut self, task: &Task, hz: Hz, rt_scale: i32) {
         self.quantum = quantum(task.nice, hz);
         self.static_part = 20 - task.nice.get();
         self.class = task.class;
@@ -188,25 +191,20 @@ impl TaskValue {
 
     /// Whether its class is FIFO or RR; 2.4 knows no other class beside OTHER.
     #[inline]
-    pub(super) fn is_rt(&self) -> bool {
+    pub(crate) fn is_rt(&self) -> bool {
         self.rt_weight != 0
     }
     /// Whether its class is FIFO.
     #[inline]
-    pub(super) fn is_fifo(&self) -> bool {
+    pub(crate) fn is_fifo(&self) -> bool {
         self.class == SchedClass::Fifo
-    }
-    /// Whether it is an RR task that has used up its slice.
-    #[inline]
-    pub(super) fn is_exhausted_rr(&self) -> bool {
-        self.class == SchedClass::Rr && self.counter == 0
     }
 
     /// The part of its goodness that does not depend on who asks.
     ///
     /// Source: 2.4.5 `sched.c` `goodness`; spec §4.1.
     #[inline]
-    pub(super) fn entry(&self) -> Entry {
+    pub(crate) fn entry(&self) -> Entry {
         if self.yielded {
             Entry::fixed(YIELDED)
         } else if self.is_rt() {
@@ -219,9 +217,86 @@ impl TaskValue {
         }
     }
 
+    /// It becomes current on `cpu`; whether it asks for `schedule` there at once, having copied
+    /// that wish from its parent.
+    #[inline]
+    pub(crate) fn run_on(&mut self, cpu: CpuId) -> bool {
+        self.processor = cpu;
+        self.has_cpu = true;
+        self.current = true;
+        core::mem::take(&mut self.need_resched)
+    }
+
+    /// The switch away from it is over; whether it had yielded.
+    ///
+    /// Source: 2.4.5 `sched.c` `__schedule_tail`; spec §4.8.
+    #[inline]
+    pub(crate) fn release_cpu(&mut self) -> bool {
+        self.has_cpu = false;
+        core::mem::take(&mut self.yielded)
+    }
+
+    /// A tick is charged to it; whether that leaves it without ticks.
+    ///
+    /// Source: 2.4.5 `timer.c` `update_process_times`; spec §4.9.
+    #[inline]
+    pub(crate) fn charge_tick(&mut self) -> bool {
+        self.counter = (self.counter - 1).max(0);
+        self.counter == 0
+    }
+
+    /// A new slice for an RR task that has used its own up; whether it got one.
+    ///
+    /// Source: 2.4.5 `sched.c` `schedule`; spec §4.7 S1.
+    #[inline]
+    pub(crate) fn refill_exhausted_rr(&mut self) -> bool {
+        let exhausted = self.class == SchedClass::Rr && self.counter == 0;
+        if exhausted {
+            self.counter = self.quantum;
+        }
+        exhausted
+    }
+
+    /// An epoch begins: it keeps half of its ticks and gets a quantum.
+    #[inline]
+    pub(crate) fn recharge(&mut self) {
+        self.counter = counter::recharge(self.counter, self.quantum);
+    }
+
+    /// It forks `child`, whose facts are set: ticks are divided, marks are copied. `need_resched`
+    /// is that of its CPU. Whether it has to give up its CPU.
+    ///
+    /// Source: 2.4.5 `fork.c` `do_fork`; spec §4.10.
+    pub(crate) fn fork(&mut self, child: &mut Self, rule: ForkSplit, need_resched: bool) -> bool {
+        child.yielded = self.yielded && !child.is_rt();
+        child.need_resched = self.current && need_resched;
+        let split = counter::fork(rule, self.counter);
+        child.counter = split.child;
+        self.counter = split.parent;
+        self.counter == 0 && self.current
+    }
+
+    /// I9: it agrees with `facts` of the core, and its ticks and marks are possible.
+    ///
+    /// # Errors
+    /// A sentence with the values that disagree.
+    pub(crate) fn check(&self, facts: &Task, current: bool, hz: Hz) -> Result<(), String> {
+        if self.current != current || self.has_cpu != facts.on_cpu || self.processor != facts.cpu {
+            return Err(format!("it is kept as {self:?} but is {facts:?}"));
+        }
+        let bound = counter::counter_bound(hz);
+        if !(0..=bound).contains(&self.counter) {
+            return Err(format!("it owns {} of 0 to {bound} ticks", self.counter));
+        }
+        if self.yielded && facts.class.is_rt() {
+            return Err(format!("it has yielded, being of class {:?}", facts.class));
+        }
+        Ok(())
+    }
+
     /// What the scan of the list may see of it.
     #[inline]
-    pub(super) fn list_entry(&self) -> Entry {
+    pub(crate) fn list_entry(&self) -> Entry {
         if self.has_cpu { Entry::HELD } else { self.entry() }
     }
 }

@@ -3,10 +3,10 @@
 
 mod decisions;
 mod hooks;
-mod reference;
-mod rig;
+pub(crate) mod reference;
+pub(crate) mod rig;
 mod rt_preemption;
 mod ticks;
-mod traces;
-mod twin;
+pub(crate) mod traces;
+pub(crate) mod twin;
 mod values;

@@ -12,45 +12,45 @@ use crate::goodness::GoodnessTunables;
 const FOREIGN: Option<u32> = Some(u32::MAX);
 
 #[derive(Clone, Debug)]
-pub(super) struct Task {
-    pub(super) state: TaskState,
-    pub(super) counter: i32,
-    pub(super) nice: i32,
-    pub(super) class: SchedClass,
-    pub(super) yielded: bool,
-    pub(super) rt_priority: i32,
-    pub(super) mm: Option<u32>,
-    pub(super) processor: usize,
-    pub(super) has_cpu: bool,
-    pub(super) cpus_allowed: u64,
-    pub(super) need_resched: bool,
-    pub(super) parent: Option<usize>,
+pub(crate) struct Task {
+    pub(crate) state: TaskState,
+    pub(crate) counter: i32,
+    pub(crate) nice: i32,
+    pub(crate) class: SchedClass,
+    pub(crate) yielded: bool,
+    pub(crate) rt_priority: i32,
+    pub(crate) mm: Option<u32>,
+    pub(crate) processor: usize,
+    pub(crate) has_cpu: bool,
+    pub(crate) cpus_allowed: u64,
+    pub(crate) need_resched: bool,
+    pub(crate) parent: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Cpu {
-    pub(super) curr: Option<usize>,
-    idle_need_resched: bool,
-    active_mm: Option<u32>,
-    last_schedule: u64,
+pub(crate) struct Cpu {
+    pub(crate) curr: Option<usize>,
+    pub(crate) idle_need_resched: bool,
+    pub(crate) active_mm: Option<u32>,
+    pub(crate) last_schedule: u64,
     /// The task whose `__schedule_tail` is still to come.
-    tail: Option<Option<usize>>,
+    pub(crate) tail: Option<Option<usize>>,
 }
 
 /// State of the reference; CPUs and tasks are plain indices.
 #[derive(Clone, Debug)]
-pub(super) struct Reference {
-    pub(super) tasks: Vec<Task>,
-    pub(super) cpus: Vec<Cpu>,
+pub(crate) struct Reference {
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) cpus: Vec<Cpu>,
     /// Head first.
-    pub(super) list: Vec<usize>,
-    pub(super) epochs: i64,
-    knobs: GoodnessTunables,
+    pub(crate) list: Vec<usize>,
+    pub(crate) epochs: i64,
+    pub(crate) knobs: GoodnessTunables,
     hz: i32,
 }
 
 impl Reference {
-    pub(super) fn new(n_cpus: usize, hz: i32, knobs: GoodnessTunables) -> Self {
+    pub(crate) fn new(n_cpus: usize, hz: i32, knobs: GoodnessTunables) -> Self {
         let cpu = Cpu {
             curr: None,
             idle_need_resched: false,
@@ -62,10 +62,10 @@ impl Reference {
         Self { tasks: Vec::new(), cpus, list: Vec::new(), epochs: 0, knobs, hz }
     }
 
-    fn smp(&self) -> bool {
+    pub(crate) fn smp(&self) -> bool {
         self.cpus.len() > 1
     }
-    pub(super) fn quantum(&self, nice: i32) -> i32 {
+    pub(crate) fn quantum(&self, nice: i32) -> i32 {
         let x = 20 - nice;
         let scaled = match self.hz {
             ..=199 => x / 4,
@@ -78,7 +78,7 @@ impl Reference {
     }
 
     // §4.1
-    fn goodness(&self, p: usize, c: usize, m: Option<u32>) -> i64 {
+    pub(crate) fn goodness(&self, p: usize, c: usize, m: Option<u32>) -> i64 {
         let p = &self.tasks[p];
         if p.yielded {
             return -1;
@@ -98,19 +98,19 @@ impl Reference {
         }
         w + 20 - i64::from(p.nice)
     }
-    fn curr_goodness(&self, c: usize) -> i64 {
+    pub(crate) fn curr_goodness(&self, c: usize) -> i64 {
         match self.cpus[c].curr {
             Some(curr) => self.goodness(curr, c, self.cpus[c].active_mm),
             None => -100 + if self.smp() { self.knobs.pcp } else { 0 } + 1,
         }
     }
     // §4.2
-    fn delta(&self, p: usize, c: usize) -> i64 {
+    pub(crate) fn delta(&self, p: usize, c: usize) -> i64 {
         let margin = if self.tasks[p].class.is_rt() { 0 } else { self.knobs.other_margin };
         self.goodness(p, c, self.cpus[c].active_mm) - self.curr_goodness(c) - margin
     }
     // §4.3
-    fn can(&self, p: usize, c: usize) -> bool {
+    pub(crate) fn can(&self, p: usize, c: usize) -> bool {
         let task = &self.tasks[p];
         !self.smp() || (!task.has_cpu && task.cpus_allowed >> c & 1 == 1)
     }
@@ -129,13 +129,13 @@ impl Reference {
         self.list.push(p);
     }
 
-    pub(super) fn need_resched(&self, c: usize) -> bool {
+    pub(crate) fn need_resched(&self, c: usize) -> bool {
         match self.cpus[c].curr {
             Some(curr) => self.tasks[curr].need_resched,
             None => self.cpus[c].idle_need_resched,
         }
     }
-    pub(super) fn set_need_resched(&mut self, c: usize) {
+    pub(crate) fn set_need_resched(&mut self, c: usize) {
         match self.cpus[c].curr {
             Some(curr) => self.tasks[curr].need_resched = true,
             None => self.cpus[c].idle_need_resched = true,
@@ -181,7 +181,7 @@ impl Reference {
     }
 
     // §4.6
-    pub(super) fn wake(&mut self, here: usize, p: usize, sync: bool) {
+    pub(crate) fn wake(&mut self, here: usize, p: usize, sync: bool) {
         self.tasks[p].state = TaskState::Runnable;
         self.add(p);
         if !sync || self.tasks[p].cpus_allowed >> here & 1 == 0 {
@@ -190,7 +190,7 @@ impl Reference {
     }
 
     // §4.7, with prev.state set by the caller; true = a switch whose tail is to come
-    pub(super) fn schedule(&mut self, c: usize, now: u64) -> bool {
+    pub(crate) fn schedule(&mut self, c: usize, now: u64) -> bool {
         let prev = self.cpus[c].curr;
         if let Some(p) = prev {
             if self.tasks[p].class == SchedClass::Rr && self.tasks[p].counter == 0 {
@@ -263,12 +263,12 @@ impl Reference {
         }
         (best, next)
     }
-    pub(super) fn is_switching(&self, c: usize) -> bool {
+    pub(crate) fn is_switching(&self, c: usize) -> bool {
         self.cpus[c].tail.is_some()
     }
 
     // §4.8
-    pub(super) fn schedule_tail(&mut self, c: usize) {
+    pub(crate) fn schedule_tail(&mut self, c: usize) {
         let Some(p) = self.cpus[c].tail.take().expect("a switch is under way") else { return };
         let yielded = self.tasks[p].yielded;
         self.tasks[p].yielded = false;
@@ -279,7 +279,7 @@ impl Reference {
     }
 
     // §4.9
-    pub(super) fn tick(&mut self, c: usize) {
+    pub(crate) fn tick(&mut self, c: usize) {
         let Some(p) = self.cpus[c].curr else { return };
         let task = &mut self.tasks[p];
         task.counter -= 1;
@@ -292,7 +292,7 @@ impl Reference {
     }
 
     // §4.10, with the facts that the host gives the child
-    pub(super) fn fork(&mut self, parent: Option<usize>, mut child: Task, slot: usize) {
+    pub(crate) fn fork(&mut self, parent: Option<usize>, mut child: Task, slot: usize) {
         match parent {
             None => child.counter = self.quantum(child.nice),
             Some(p) => {
@@ -316,7 +316,7 @@ impl Reference {
     }
 
     // §4.11
-    pub(super) fn reap(&mut self, child: usize) {
+    pub(crate) fn reap(&mut self, child: usize) {
         if let Some(p) = self.tasks[child].parent {
             let cap = 20 * self.hz / 100;
             self.tasks[p].counter += self.tasks[child].counter;
@@ -328,7 +328,7 @@ impl Reference {
     }
 
     // §4.12
-    pub(super) fn sched_yield(&mut self, c: usize) {
+    pub(crate) fn sched_yield(&mut self, c: usize) {
         let mut pending = self.list.len();
         if self.smp() {
             pending -= self.cpus.iter().filter(|cpu| cpu.curr.is_some()).count();
@@ -348,7 +348,7 @@ impl Reference {
     }
 
     // §4.13
-    pub(super) fn set_class(&mut self, here: usize, p: usize, class: SchedClass, priority: i32) {
+    pub(crate) fn set_class(&mut self, here: usize, p: usize, class: SchedClass, priority: i32) {
         let task = &mut self.tasks[p];
         task.class = class;
         task.rt_priority = priority;
@@ -361,7 +361,7 @@ impl Reference {
     }
 
     // §4.7 S8: what is loaded follows the current task
-    pub(super) fn exec(&mut self, c: usize, mm: u32) {
+    pub(crate) fn exec(&mut self, c: usize, mm: u32) {
         let p = self.cpus[c].curr.expect("it runs");
         self.tasks[p].mm = Some(mm);
         self.cpus[c].active_mm = Some(mm);

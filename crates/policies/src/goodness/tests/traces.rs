@@ -7,8 +7,9 @@ use alloc::vec::Vec;
 
 use schedlab_units::{CpuId, Nanos, TaskId};
 
-use super::rig::{Figures, Rig, mm};
+use super::rig::{Figures, Machine, Ticks, mm};
 use crate::csv::{Row, rows};
+use crate::goodness::Goodness;
 
 /// Runs of equal letters, as `A6 B12`.
 fn run_lengths(letters: &[char]) -> String {
@@ -22,13 +23,13 @@ fn n_ticks(trace: &str) -> u32 {
     trace.split(' ').map(|run| run[1..].parse::<u32>().expect("a count")).sum()
 }
 
-struct Charges {
-    rig: Rig,
+struct Charges<P> {
+    rig: Machine<P>,
     tasks: Vec<TaskId>,
     letters: [Vec<char>; 2],
 }
 
-impl Charges {
+impl<P: Ticks> Charges<P> {
     /// A tick of `cpu`, noted for whom it charges.
     fn tick(&mut self, cpu: CpuId, first_letter: char) {
         let curr = self.rig.core.curr(cpu).expect("somebody runs");
@@ -40,8 +41,8 @@ impl Charges {
     }
 }
 
-fn check(row: &Row<'_>, n_cpus: u32, first_letter: char) {
-    let mut rig = Rig::new(n_cpus, row.text("set"));
+fn check<P: Ticks>(row: &Row<'_>, n_cpus: u32, first_letter: char) {
+    let mut rig = Machine::<P>::new(n_cpus, row.text("set"));
     let tasks: Vec<TaskId> = rig_tasks(&mut rig, row);
     for task in &tasks {
         rig.wake_new(CpuId(0), *task);
@@ -65,7 +66,7 @@ fn check(row: &Row<'_>, n_cpus: u32, first_letter: char) {
     }
 }
 
-fn rig_tasks(rig: &mut Rig, row: &Row<'_>) -> Vec<TaskId> {
+fn rig_tasks<P: Ticks>(rig: &mut Machine<P>, row: &Row<'_>) -> Vec<TaskId> {
     let specs = row.text("tasks").replace("rr ", "rr_").replace("fifo ", "fifo_");
     let tasks = specs.split(' ').map(|spec| {
         let figures = Figures::parse(&spec.replace('_', " "));
@@ -78,13 +79,18 @@ fn rig_tasks(rig: &mut Rig, row: &Row<'_>) -> Vec<TaskId> {
     tasks.collect()
 }
 
-#[test]
-fn vectors_h1_to_h9_up_traces() {
+/// The traces of one CPU under `P`.
+pub(crate) fn check_up_traces<P: Ticks>() {
     let rows = rows(include_str!("../vectors/traces.csv"));
     for row in rows.iter().filter(|row| row.text("cpu1").is_empty()) {
         let first_letter = if row.text("cpu0").contains('Y') { 'X' } else { 'A' };
-        check(row, 1, first_letter);
+        check::<P>(row, 1, first_letter);
     }
+}
+
+#[test]
+fn vectors_h1_to_h9_up_traces() {
+    check_up_traces::<Goodness>();
 }
 
 #[test]
@@ -92,7 +98,7 @@ fn vectors_h10_h11_smp_traces() {
     let rows = rows(include_str!("../vectors/traces.csv"));
     let mut n = 0;
     for row in rows.iter().filter(|row| !row.text("cpu1").is_empty()) {
-        check(row, 2, 'A');
+        check::<Goodness>(row, 2, 'A');
         n += 1;
     }
     assert_eq!(n, 4);

@@ -3,6 +3,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::{Deref, DerefMut};
 
 use proptest::prelude::*;
 use schedlab_kcore::{Core, CoreConfig, NewTask};
@@ -17,7 +18,7 @@ use crate::goodness::Goodness;
 
 /// An input; numbers are reduced to what exists when it is applied.
 #[derive(Clone, Debug)]
-enum Op {
+pub(crate) enum Op {
     Start { nice: i32, class: u8, mm: u8, mask: u8, cpu: u8 },
     Fork { cpu: u8, same_mm: bool },
     WakeNew { here: u8, task: u8 },
@@ -35,7 +36,7 @@ enum Op {
     Exec { cpu: u8, mm: u8 },
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let b = any::<u8>;
     let nice = || prop_oneof![3 => Just(0), 1 => -20..=19];
     let class = || prop_oneof![6 => Just(0u8), 1 => any::<u8>()];
@@ -69,22 +70,94 @@ fn class_of(n: u8) -> (SchedClass, u8) {
     }
 }
 
-struct Pair {
-    core: Core<Goodness, NoObserver>,
-    reference: Reference,
-    now: Time,
+/// A scheduler of 2.4 written word by word; what is not asked of it is asked of its [`Reference`].
+pub(crate) trait Literal: DerefMut<Target = Reference> {
+    fn build(n_cpus: usize, hz: i32, set: &str) -> Self;
+    fn wake(&mut self, here: usize, p: usize, sync: bool, now: u64);
+    /// The state of the previous task is set; true = a switch whose tail is to come.
+    fn schedule(&mut self, c: usize, now: u64) -> bool;
+    fn schedule_tail(&mut self, c: usize, now: u64);
+    fn tick(&mut self, c: usize);
+    fn sched_yield(&mut self, c: usize);
+    fn set_class(&mut self, here: usize, p: usize, class: SchedClass, priority: i32);
+    fn set_affinity(&mut self, p: usize, mask: u64, now: u64);
+    /// What the policy is to say of a task.
+    fn figures(&self, p: usize) -> Vec<(&'static str, i64)>;
 }
 
-impl Pair {
-    fn new(n_cpus: u32, hz: u32, set: &str) -> Self {
+/// [`Reference`] as the twin of goodness.
+struct OneList(Reference);
+
+impl Deref for OneList {
+    type Target = Reference;
+    fn deref(&self) -> &Reference {
+        &self.0
+    }
+}
+impl DerefMut for OneList {
+    fn deref_mut(&mut self) -> &mut Reference {
+        &mut self.0
+    }
+}
+
+impl Literal for OneList {
+    fn build(n_cpus: usize, hz: i32, set: &str) -> Self {
+        Self(Reference::new(n_cpus, hz, tunables(set)))
+    }
+    fn wake(&mut self, here: usize, p: usize, sync: bool, _: u64) {
+        self.0.wake(here, p, sync);
+    }
+    fn schedule(&mut self, c: usize, now: u64) -> bool {
+        self.0.schedule(c, now)
+    }
+    fn schedule_tail(&mut self, c: usize, _: u64) {
+        self.0.schedule_tail(c);
+    }
+    fn tick(&mut self, c: usize) {
+        self.0.tick(c);
+    }
+    fn sched_yield(&mut self, c: usize) {
+        self.0.sched_yield(c);
+    }
+    fn set_class(&mut self, here: usize, p: usize, class: SchedClass, priority: i32) {
+        self.0.set_class(here, p, class, priority);
+    }
+    fn set_affinity(&mut self, p: usize, mask: u64, _: u64) {
+        let facts = &mut self.0.tasks[p];
+        facts.cpus_allowed = mask;
+        // The core's own addition: 2.4.5 has no such call.
+        let cpu = facts.processor;
+        if facts.state == TaskState::Running && mask >> cpu & 1 == 0 {
+            self.0.set_need_resched(cpu);
+        }
+    }
+    fn figures(&self, p: usize) -> Vec<(&'static str, i64)> {
+        let task = &self.0.tasks[p];
+        let position = self.0.list.iter().position(|t| *t == p);
+        vec![
+            ("counter", i64::from(task.counter)),
+            ("yielded", i64::from(task.yielded)),
+            ("position", position.map_or(-1, |at| at as i64)),
+        ]
+    }
+}
+
+/// A policy and its twin.
+pub(crate) struct Pair<P, L> {
+    core: Core<P, NoObserver>,
+    pub(crate) reference: L,
+    pub(crate) now: Time,
+}
+
+impl<P: PolicyDef, L: Literal> Pair<P, L> {
+    pub(crate) fn new(n_cpus: u32, hz: u32, set: &str) -> Self {
         let topo = Topology::flat(n_cpus).expect("a machine");
-        let knobs = tunables(set);
         let build = Build { topo: &topo, hz: Hz::new(hz), n_tasks: 2 };
-        let policy = Goodness::build(&knobs, build);
+        let policy = P::build(&tunables(set), build);
         let config = CoreConfig { topo, hz: Hz::new(hz), seed: 1, n_tasks: 2, check: true };
         Self {
             core: Core::new(policy, NoObserver, config),
-            reference: Reference::new(n_cpus as usize, hz as i32, knobs),
+            reference: L::build(n_cpus as usize, hz as i32, set),
             now: Time::ZERO,
         }
     }
@@ -146,21 +219,21 @@ impl Pair {
         self.reference.schedule(cpu.index(), self.now.as_ns());
     }
 
-    fn apply(&mut self, op: &Op) {
+    pub(crate) fn apply(&mut self, op: &Op) {
         match *op {
             Op::Start { .. } | Op::Fork { .. } => self.give_birth(op),
             Op::WakeNew { here, task } => {
                 let here = self.cpu(here);
                 if let Some(task) = self.task(task, |state| state == TaskState::New) {
                     self.core.wake_up_new(self.now, here, task, None);
-                    self.reference.wake(here.index(), task.index(), false);
+                    self.reference.wake(here.index(), task.index(), false, self.now.as_ns());
                 }
             }
             Op::Wake { here, task, sync } => {
                 let here = self.cpu(here);
                 if let Some(task) = self.task(task, TaskState::is_asleep) {
                     self.core.wake(self.now, here, task, self.core.curr(here), sync);
-                    self.reference.wake(here.index(), task.index(), sync);
+                    self.reference.wake(here.index(), task.index(), sync, self.now.as_ns());
                 }
             }
             Op::Reap { here } => {
@@ -236,7 +309,7 @@ impl Pair {
             }
             Op::Finish { .. } if switching => {
                 self.core.finish_switch(now, cpu);
-                self.reference.schedule_tail(cpu.index());
+                self.reference.schedule_tail(cpu.index(), now.as_ns());
             }
             Op::Tick { n, .. } => {
                 for _ in 0..n {
@@ -285,19 +358,13 @@ impl Pair {
             Op::SetAffinity { mask, .. } => {
                 let (bits, affinity) = self.mask(mask);
                 self.core.set_affinity(now, here, task, &affinity);
-                let facts = &mut self.reference.tasks[task.index()];
-                facts.cpus_allowed = bits;
-                // The core's own addition: 2.4.5 has no such call.
-                let cpu = facts.processor;
-                if facts.state == TaskState::Running && bits >> cpu & 1 == 0 {
-                    self.reference.set_need_resched(cpu);
-                }
+                self.reference.set_affinity(task.index(), bits, now.as_ns());
             }
             _ => {}
         }
     }
 
-    fn compare(&self, after: &Op) {
+    pub(crate) fn compare(&self, after: &Op) {
         for (c, cpu) in self.reference.cpus.iter().enumerate() {
             let id = CpuId::from_index(c);
             assert_eq!(self.core.curr(id).map(TaskId::index), cpu.curr, "CPU {c} after {after:?}");
@@ -308,13 +375,13 @@ impl Pair {
             if task.state == TaskState::Dead {
                 continue;
             }
-            let position = self.reference.list.iter().position(|p| *p == t);
-            let figures = self.core.inspect(self.now, TaskId::from_index(t));
-            let figure = |name| figures.iter().find(|(n, _)| *n == name).expect("there").1;
-            assert_eq!(figure("counter"), i64::from(task.counter), "{t} after {after:?}");
-            assert_eq!(figure("yielded"), i64::from(task.yielded), "{t} after {after:?}");
-            let expected = position.map_or(-1, |at| at as i64);
-            assert_eq!(figure("position"), expected, "{t} after {after:?}");
+            let id = TaskId::from_index(t);
+            assert_eq!(self.core.tasks().cpu(id).index(), task.processor, "{t} after {after:?}");
+            let figures = self.core.inspect(self.now, id);
+            for (name, expected) in self.reference.figures(t) {
+                let found = figures.iter().find(|(n, _)| *n == name).expect("there").1;
+                assert_eq!(found, expected, "{name} of {t} after {after:?}");
+            }
         }
     }
 }
@@ -340,7 +407,7 @@ proptest! {
         set in prop::sample::select(SETTINGS),
         ops in prop::collection::vec(op(), 1..400),
     ) {
-        let mut pair = Pair::new(n_cpus, hz, set);
+        let mut pair = Pair::<Goodness, OneList>::new(n_cpus, hz, set);
         for op in &ops {
             pair.now = pair.now + schedlab_units::Nanos::from_us(1);
             pair.apply(op);
