@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Simulated events per second, beside the bare cost of an event queue of the same size.
 //!
-//! `cargo bench -p schedlab-lab` prints the table of docs/performance.md. Everything is measured in
-//! one process, alternating, and reported as the best of several passes: the ratios count.
+//! `cargo bench -p schedlab-lab --bench throughput` prints the first table of docs/performance.md.
+//! Everything is measured in one process, policy after policy in every pass, and reported as the
+//! best of several passes: the ratios count.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use schedlab_lab::metered::Metered;
 use schedlab_lab::spec::PolicySpec;
-use schedlab_policies::with_policy;
+use schedlab_policies::{NAMES, with_policy};
 use schedlab_policy_api::{Build, NoObserver, PolicyDef, PolicyVisitor, Topology};
 use schedlab_sim::{CostModel, Event, EventQueue, HostObserver, Rank, Sim, SimConfig};
 use schedlab_units::{Nanos, Rng, Time};
@@ -17,10 +18,29 @@ use schedlab_workload::Workload;
 use schedlab_workload::ir::{Dist, Op, Program, ProgramId, TaskSpec};
 
 const PASSES: u32 = 5;
-const POLICIES: [&str; 2] = ["goodness", "eevdf"];
-/// Nodes, caches per node, cores per cache, threads per core; tasks.
-const SIZES: [([u32; 4], u32); 4] =
-    [([1, 1, 1, 1], 8), ([1, 1, 8, 1], 64), ([2, 1, 10, 2], 800), ([4, 4, 8, 2], 10_000)];
+/// Events between two looks at the clock, at least.
+const SLICE: u64 = 2000;
+/// The policy that the others are compared with.
+const YARDSTICK: &str = "rr";
+/// Policies of the sizes where not all are measured.
+const FEW: &[&str] = &["bfs", "eevdf", "goodness", YARDSTICK];
+
+/// A machine and how much happens on it.
+struct Size {
+    /// Nodes, caches per node, cores per cache, threads per core.
+    shape: [u32; 4],
+    n_tasks: u32,
+    policies: &'static [&'static str],
+    /// Events in one measurement.
+    n_events: u32,
+}
+
+const SIZES: [Size; 4] = [
+    Size { shape: [1, 1, 1, 1], n_tasks: 8, policies: FEW, n_events: 500_000 },
+    Size { shape: [1, 1, 8, 1], n_tasks: 64, policies: NAMES, n_events: 500_000 },
+    Size { shape: [2, 1, 10, 2], n_tasks: 800, policies: FEW, n_events: 500_000 },
+    Size { shape: [4, 4, 8, 2], n_tasks: 10_000, policies: FEW, n_events: 500_000 },
+];
 
 /// One hog for every second CPU; the others compute 200 µs and sleep on average so long that
 /// together they want 90 % of the machine.
@@ -83,15 +103,25 @@ impl Visit<'_> {
         let mut until = Time::ZERO + Nanos::from_ms(100);
         sim.run_until(until).expect("runs");
         let first = sim.events();
-        let clock = Instant::now();
+        let mut slices = Vec::new();
         while sim.events() - first < self.n_events {
-            until = until + Nanos::from_ms(1);
-            sim.run_until(until).expect("runs");
+            let (clock, before) = (Instant::now(), sim.events());
+            while sim.events() - before < SLICE {
+                until = until + Nanos::from_ms(1);
+                sim.run_until(until).expect("runs");
+            }
+            let n = u32::try_from(sim.events() - before).expect("few enough");
+            slices.push(clock.elapsed() * 1000 / n);
         }
-        let n = u32::try_from(sim.events() - first).expect("few enough");
         black_box(sim.core().tasks().n_live());
-        clock.elapsed() * 1000 / n
+        median(slices)
     }
+}
+
+/// The typical slice of a measurement: where other work takes the CPU away, few slices see it.
+fn median(mut slices: Vec<Duration>) -> Duration {
+    let middle = slices.len() / 2;
+    *slices.select_nth_unstable(middle).1
 }
 
 /// Time of 1000 operations "take the earliest, add a later one" with `pending` events queued.
@@ -102,13 +132,48 @@ fn queue_floor(pending: u32, n: u32) -> Duration {
         let at = Time::from_ns(rng.below(4_000_000));
         queue.push(at, Rank::Timer, i, Event::Start { index: i });
     }
-    let clock = Instant::now();
-    for _ in 0..n {
-        let (at, event) = queue.pop().expect("never empty");
-        queue.push(at + Nanos::from_ns(rng.below(4_000_000)), Rank::Timer, 0, event);
+    let mut slices = Vec::new();
+    for _ in 0..n / 1000 {
+        let clock = Instant::now();
+        for _ in 0..1000 {
+            let (at, event) = queue.pop().expect("never empty");
+            queue.push(at + Nanos::from_ns(rng.below(4_000_000)), Rank::Timer, 0, event);
+        }
+        slices.push(clock.elapsed());
     }
     black_box(queue.len());
-    clock.elapsed() * 1000 / n
+    median(slices)
+}
+
+/// The best times of a thousand events of one policy.
+#[derive(Clone, Copy)]
+struct Best {
+    bare: Duration,
+    metered: Duration,
+}
+
+/// Best of all passes for each policy of `size`, and for the bare queue.
+fn measure(size: &Size, topo: &Topology) -> (Vec<Best>, Duration) {
+    let workload = mixed(topo.n_cpus() as u32, size.n_tasks);
+    let mut best = vec![Best { bare: Duration::MAX, metered: Duration::MAX }; size.policies.len()];
+    let mut floor = Duration::MAX;
+    for _ in 0..PASSES {
+        for (name, best) in size.policies.iter().zip(&mut best) {
+            let spec = PolicySpec::parse(name).expect("registered");
+            for (slot, with_metrics) in [(&mut best.bare, false), (&mut best.metered, true)] {
+                let visit = Visit {
+                    workload: &workload,
+                    topo,
+                    with_metrics,
+                    n_events: u64::from(size.n_events),
+                    spec: &spec,
+                };
+                *slot = (*slot).min(with_policy(name, visit).expect("registered"));
+            }
+        }
+        floor = floor.min(queue_floor(size.n_tasks, size.n_events));
+    }
+    (best, floor)
 }
 
 /// Millions a second.
@@ -116,51 +181,44 @@ fn rate(per_thousand: Duration) -> f64 {
     1e6 / per_thousand.as_nanos() as f64
 }
 
+/// How many times longer `a` takes than `b`.
+fn ratio(a: Duration, b: Duration) -> f64 {
+    a.as_secs_f64() / b.as_secs_f64()
+}
+
 fn main() {
     println!(
-        "| CPUs / tasks | policy | without metrics, M/s | with metrics, M/s | ns per event | queue floor, ns | ratio |"
+        "| CPUs / tasks | policy | without metrics, M/s | of `rr` | with metrics, M/s | of `rr` | ns per event | queue floor, ns | ratio |"
     );
-    println!("|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|");
     let mut per_event = Vec::new();
-    for (shape, n_tasks) in SIZES {
-        let [nodes, llcs, cores, threads] = shape;
+    for size in &SIZES {
+        let [nodes, llcs, cores, threads] = size.shape;
         let topo = Topology::new(nodes, llcs, cores, threads).expect("legal");
-        let workload = mixed(topo.n_cpus() as u32, n_tasks);
-        for name in POLICIES {
-            let Ok(spec) = PolicySpec::parse(name) else { continue };
-            let mut best = [Duration::MAX; 3];
-            for _ in 0..PASSES {
-                for (slot, with_metrics) in [(0, false), (1, true)] {
-                    let visit = Visit {
-                        workload: &workload,
-                        topo: &topo,
-                        with_metrics,
-                        n_events: 500_000,
-                        spec: &spec,
-                    };
-                    let time = with_policy(name, visit).expect("there");
-                    best[slot] = best[slot].min(time);
-                }
-                best[2] = best[2].min(queue_floor(n_tasks, 500_000));
-            }
-            let [bare, metered, floor] = best;
+        let (best, floor) = measure(size, &topo);
+        let yardstick = size.policies.iter().position(|name| *name == YARDSTICK);
+        let rr = best[yardstick.expect("measured at every size")];
+        for (name, Best { bare, metered }) in size.policies.iter().zip(best) {
             println!(
-                "| {} / {n_tasks} | {name} | {:.2} | {:.2} | {} | {} | {:.1} |",
+                "| {} / {} | `{name}` | {:.2} | {:.0} % | {:.2} | {:.0} % | {} | {} | {:.1} |",
                 topo.n_cpus(),
+                size.n_tasks,
                 rate(bare),
+                100.0 * ratio(rr.bare, bare),
                 rate(metered),
+                100.0 * ratio(rr.metered, metered),
                 metered.as_nanos() / 1000,
                 floor.as_nanos() / 1000,
-                metered.as_secs_f64() / floor.as_secs_f64(),
+                ratio(metered, floor),
             );
-            per_event.push((name, n_tasks, metered));
+            per_event.push((*name, size.n_tasks, metered));
         }
     }
-    for name in POLICIES {
-        let of = |n| per_event.iter().find(|(p, t, _)| *p == name && *t == n).map(|x| x.2);
+    println!("\nFrom 8/64 to 256/10000 the cost per event with metrics grows");
+    for name in FEW {
+        let of = |n| per_event.iter().find(|(p, t, _)| p == name && *t == n).map(|x| x.2);
         if let (Some(small), Some(large)) = (of(64), of(10_000)) {
-            let growth = large.as_secs_f64() / small.as_secs_f64();
-            println!("\n{name}: cost per event from 8/64 to 256/10000 grows {growth:.2}-fold");
+            println!("- `{name}`: {:.2}-fold", ratio(large, small));
         }
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! One FIFO list of waiting tasks per CPU: what `fifo` and `rr` share.
 
-use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,9 +8,36 @@ use alloc::vec::Vec;
 use schedlab_policy_api::{Build, Ctx, PutPrev, TaskState, View};
 use schedlab_units::{CpuId, CpuSet, TaskId};
 
+/// End of a list.
+const NONE: u32 = u32::MAX;
+
+/// The waiting tasks of one CPU, as a list through [`Links`]: joining, leaving from anywhere and
+/// looking at the first are O(1).
+#[derive(Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+    len: usize,
+}
+
+/// Where a task stands.
+#[derive(Clone, Copy)]
+struct Links {
+    /// The CPU on whose list it is; none = on no list.
+    on: Option<CpuId>,
+    before: u32,
+    after: u32,
+}
+
+impl Links {
+    const FREE: Self = Self { on: None, before: NONE, after: NONE };
+}
+
 /// Waiting tasks of each CPU in order of arrival; the current task is on no list.
 pub(crate) struct Lists {
-    rq: Vec<VecDeque<TaskId>>,
+    rq: Vec<List>,
+    /// Indexed by task.
+    links: Vec<Links>,
     /// CPUs whose current task has called `sched_yield` and goes to the end.
     yielded: CpuSet,
 }
@@ -19,41 +45,74 @@ pub(crate) struct Lists {
 impl Lists {
     /// Empty lists for the CPUs of `build`.
     pub(crate) fn new(build: Build<'_>) -> Self {
-        let room = build.n_tasks;
+        let empty = List { head: NONE, tail: NONE, len: 0 };
         Self {
-            rq: build.topo.cpus().map(|_| VecDeque::with_capacity(room)).collect(),
+            rq: alloc::vec![empty; build.topo.n_cpus()],
+            links: alloc::vec![Links::FREE; build.n_tasks],
             yielded: CpuSet::EMPTY,
         }
     }
     /// Number of tasks waiting for `cpu`.
     pub(crate) fn waiting(&self, cpu: CpuId) -> usize {
-        self.rq[cpu.index()].len()
+        self.rq[cpu.index()].len
     }
     /// Adds `task` at the end of `cpu`'s list unless it is current there.
     pub(crate) fn enqueue(&mut self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId) {
         if cx.curr(cpu) != Some(task) {
-            self.rq[cpu.index()].push_back(task);
+            self.push_back(cpu, task);
         }
     }
-    /// Takes `task` off `cpu`'s list; nothing happens when it is current.
-    pub(crate) fn remove(&mut self, cpu: CpuId, task: TaskId) {
-        let rq = &mut self.rq[cpu.index()];
-        if rq.front() == Some(&task) {
-            rq.pop_front();
-        } else if let Some(at) = rq.iter().position(|t| *t == task) {
-            rq.remove(at);
+    fn push_back(&mut self, cpu: CpuId, task: TaskId) {
+        if self.links.len() <= task.index() {
+            self.links.resize(task.index() + 1, Links::FREE);
         }
+        let list = &mut self.rq[cpu.index()];
+        let before = core::mem::replace(&mut list.tail, task.0);
+        list.len += 1;
+        match self.links.get_mut(before as usize) {
+            Some(neighbour) => neighbour.after = task.0,
+            None => list.head = task.0,
+        }
+        let links = &mut self.links[task.index()];
+        debug_assert!(links.on.is_none(), "task {task} is on a list already");
+        *links = Links { on: Some(cpu), before, after: NONE };
+    }
+    /// Takes `task` off `cpu`'s list; nothing happens when it is not there, being current.
+    pub(crate) fn remove(&mut self, cpu: CpuId, task: TaskId) {
+        let links = self.links.get(task.index()).copied().unwrap_or(Links::FREE);
+        if links.on != Some(cpu) {
+            return;
+        }
+        let list = &mut self.rq[cpu.index()];
+        list.len -= 1;
+        match self.links.get_mut(links.before as usize) {
+            Some(neighbour) => neighbour.after = links.after,
+            None => list.head = links.after,
+        }
+        match self.links.get_mut(links.after as usize) {
+            Some(neighbour) => neighbour.before = links.before,
+            None => list.tail = links.before,
+        }
+        self.links[task.index()] = Links::FREE;
+    }
+    /// The tasks waiting for `cpu` in order.
+    fn iter(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
+        let mut at = self.rq[cpu.index()].head;
+        core::iter::from_fn(move || {
+            let links = self.links.get(at as usize)?;
+            Some(TaskId(core::mem::replace(&mut at, links.after)))
+        })
     }
     /// A task that stops being current goes to the end if it is still willing.
     pub(crate) fn put_prev(&mut self, cpu: CpuId, task: TaskId, why: PutPrev) {
         self.yielded.remove(cpu);
         if matches!(why, PutPrev::Preempted | PutPrev::Yielded) {
-            self.rq[cpu.index()].push_back(task);
+            self.push_back(cpu, task);
         }
     }
     /// The current task gives way; true when somebody waits.
     pub(crate) fn give_way(&mut self, cpu: CpuId) -> bool {
-        let contested = !self.rq[cpu.index()].is_empty();
+        let contested = self.waiting(cpu) > 0;
         if contested {
             self.yielded.insert(cpu);
         }
@@ -61,7 +120,8 @@ impl Lists {
     }
     /// The current task while it is willing and has not given way, else the longest waiting.
     pub(crate) fn keep_or_first(&self, cx: &Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
-        let first = self.rq[cpu.index()].front().copied();
+        let head = self.rq[cpu.index()].head;
+        let first = (head != NONE).then_some(TaskId(head));
         match cx.curr(cpu) {
             Some(curr) if cx.tasks.get(curr).state == TaskState::Running => {
                 if self.yielded.contains(cpu) { first.or(Some(curr)) } else { Some(curr) }
@@ -74,7 +134,7 @@ impl Lists {
     pub(crate) fn idle_or_shortest(&self, cx: &Ctx<'_>, task: TaskId) -> CpuId {
         let facts = cx.tasks.get(task);
         let load = |cpu: CpuId| {
-            self.rq[cpu.index()].len()
+            self.waiting(cpu)
                 + usize::from(cx.curr(cpu).is_some_and(|curr| curr != task))
                 + cx.wake_pending[cpu.index()] as usize
         };
@@ -86,16 +146,14 @@ impl Lists {
     }
     /// Asks for the longest waiting task of the longest list that may run on the idle `cpu`.
     pub(crate) fn pull(&self, cx: &mut Ctx<'_>, cpu: CpuId) {
-        let movable = |from: CpuId| {
-            let may_move = |t: &&TaskId| cx.tasks.get(**t).affinity.contains(cpu);
-            self.rq[from.index()].iter().find(may_move).copied()
-        };
+        let movable =
+            |from: CpuId| self.iter(from).find(|task| cx.tasks.get(*task).affinity.contains(cpu));
         let busiest = cx
             .topo
             .cpus()
             .filter(|from| *from != cpu)
             .filter_map(|from| Some((from, movable(from)?)))
-            .max_by_key(|(from, _)| (self.rq[from.index()].len(), core::cmp::Reverse(*from)));
+            .max_by_key(|(from, _)| (self.waiting(*from), core::cmp::Reverse(*from)));
         if let Some((_, task)) = busiest {
             cx.migrate(task, cpu);
         }
@@ -104,13 +162,18 @@ impl Lists {
     pub(crate) fn check(&self, view: &View<'_>) -> Result<(), String> {
         let mut n_listed = 0;
         for cpu in view.topo.cpus() {
-            for task in &self.rq[cpu.index()] {
-                let facts = view.tasks.get(*task);
+            let mut n = 0;
+            for task in self.iter(cpu) {
+                let facts = view.tasks.get(task);
                 if facts.state != TaskState::Runnable || facts.cpu != cpu {
                     return Err(format!("{task} on the list of CPU {cpu} is {facts:?}"));
                 }
-                n_listed += 1;
+                n += 1;
             }
+            if n != self.waiting(cpu) {
+                return Err(format!("CPU {cpu} lists {n} tasks, counts {}", self.waiting(cpu)));
+            }
+            n_listed += n;
         }
         let n_waiting =
             view.tasks.iter().filter(|(_, facts)| facts.state == TaskState::Runnable).count();

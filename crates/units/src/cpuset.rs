@@ -70,8 +70,9 @@ impl CpuSet {
         self.summary == 0
     }
     /// Number of members.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.words.iter().map(|w| w.count_ones() as usize).sum()
+        ones(self.summary).map(|word| self.words[word].count_ones() as usize).sum()
     }
     /// The lowest member.
     #[inline]
@@ -79,47 +80,51 @@ impl CpuSet {
         self.iter().next()
     }
     /// Members of both sets.
+    #[inline]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut set = Self::EMPTY;
-        for word in 0..WORDS {
+        for word in ones(self.summary & other.summary) {
             set.words[word] = self.words[word] & other.words[word];
             set.summary |= u16::from(set.words[word] != 0) << word;
         }
         set
     }
     /// Members of `self` that are not members of `other`.
+    #[inline]
     pub fn difference(&self, other: &Self) -> Self {
         let mut set = Self::EMPTY;
-        for word in 0..WORDS {
+        for word in ones(self.summary) {
             set.words[word] = self.words[word] & !other.words[word];
             set.summary |= u16::from(set.words[word] != 0) << word;
         }
         set
     }
     /// Members of either set.
+    #[inline]
     pub fn union(&self, other: &Self) -> Self {
-        let mut set = Self::EMPTY;
-        set.summary = self.summary | other.summary;
-        for word in 0..WORDS {
-            set.words[word] = self.words[word] | other.words[word];
+        let mut set = *self;
+        set.summary |= other.summary;
+        for word in ones(other.summary) {
+            set.words[word] |= other.words[word];
         }
         set
     }
     /// Number of members below `cpu`.
     pub fn rank(&self, cpu: CpuId) -> usize {
         let (word, bit) = (cpu.index() / 64, cpu.0 % 64);
-        let whole: u32 = self.words[..word].iter().map(|w| w.count_ones()).sum();
+        let below = self.summary & ((1 << word) - 1);
+        let whole: u32 = ones(below).map(|word| self.words[word].count_ones()).sum();
         let part = self.words[word] & ((1u64 << bit) - 1);
         (whole + part.count_ones()) as usize
     }
     /// Whether the two sets share a member.
     #[inline]
     pub fn intersects(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+        ones(self.summary & other.summary).any(|word| self.words[word] & other.words[word] != 0)
     }
     /// Whether every member of `self` is one of `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.words.iter().zip(&other.words).all(|(a, b)| a & !b == 0)
+        ones(self.summary).all(|word| self.words[word] & !other.words[word] == 0)
     }
     /// Members in ascending order.
     #[inline]
@@ -165,6 +170,16 @@ impl CpuSet {
         }
         Ok(set)
     }
+}
+
+/// Numbers of the bits that are set in `summary`: the words worth a look.
+#[inline]
+fn ones(mut summary: u16) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let word = (summary != 0).then(|| summary.trailing_zeros() as usize)?;
+        summary &= summary - 1;
+        Some(word)
+    })
 }
 
 impl FromIterator<CpuId> for CpuSet {
@@ -285,6 +300,8 @@ mod tests {
             let low = CpuSet::first_n(start as usize);
             prop_assert_eq!(set.difference(&low).len() + set.intersection(&low).len(), set.len());
             prop_assert_eq!(set.difference(&low).union(&set.intersection(&low)), set);
+            prop_assert_eq!(set.intersects(&low), twin.range(..start).next().is_some());
+            prop_assert_eq!(set.is_subset(&low), twin.range(start..).next().is_none());
             let wrapped: alloc::vec::Vec<u32> = set.iter_after(CpuId(start)).map(|c| c.0).collect();
             let expected: alloc::vec::Vec<u32> = twin.range(start + 1..).chain(twin.range(..=start)).copied().collect();
             prop_assert_eq!(wrapped, expected);

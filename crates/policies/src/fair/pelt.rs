@@ -58,6 +58,7 @@ const YN_INV: [u32; 32] = [
 /// `x · y^n`.
 ///
 /// Source: v6.12 `pelt.c` `decay_load`.
+#[inline]
 pub(crate) fn decay_load(x: u64, n: u64) -> u64 {
     if n > LOAD_AVG_PERIOD * 63 {
         return 0;
@@ -118,15 +119,21 @@ impl SchedAvg {
     /// true when a window ended, so that the averages are to be renewed.
     ///
     /// Source: v6.12 `pelt.c` `___update_load_sum`, `accumulate_sum`.
+    #[inline]
     pub(crate) fn update_sum(&mut self, now: u64, load: u64, runnable: u64, running: bool) -> bool {
+        // Most hooks of an instant find the sums complete. The difference wraps when time has gone
+        // back, and then it is large.
+        now.wrapping_sub(self.last_update_time) >= 1024
+            && self.advance_sum(now, load, runnable, running)
+    }
+
+    /// [`SchedAvg::update_sum`] where a unit of time or more has passed, or less than none.
+    fn advance_sum(&mut self, now: u64, load: u64, runnable: u64, running: bool) -> bool {
         if now < self.last_update_time {
             self.last_update_time = now;
             return false;
         }
         let units = (now - self.last_update_time) >> 10;
-        if units == 0 {
-            return false;
-        }
         self.last_update_time += units << 10;
         let (runnable, running) = if load == 0 { (0, false) } else { (runnable, running) };
         let position = units + self.period_contrib;
