@@ -13,7 +13,6 @@ mod entity;
 mod inspect;
 mod pick;
 mod policy;
-mod realtime;
 mod tunables;
 
 #[cfg(test)]

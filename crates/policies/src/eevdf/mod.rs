@@ -7,12 +7,13 @@
 
 pub mod arith;
 mod class;
+mod delayed;
 mod entity;
+mod hrtick;
 mod inspect;
 mod pick;
 mod policy;
 mod server;
-pub(crate) mod tree;
 mod tunables;
 
 #[cfg(test)]

@@ -11,9 +11,9 @@ use crate::cfs::arith::{
     LONG_SLEEP, Lead, inflated_lag, latency_request, place_lag_first, place_lag_last,
     place_sleeper, share_of_period, truncated_mean, wakeup_lead,
 };
-use crate::eevdf::arith::Fluid;
 use crate::eevdf::tests::harness::knobs;
 use crate::eevdf::tests::vectors::rows;
+use crate::fair::Fluid;
 use crate::fair::{Load, Scaling};
 
 fn load(nice: i32) -> Load {

@@ -10,7 +10,7 @@ use schedlab_units::{CpuId, CpuSet, Hz, Nice, Rng, TaskId, Time, VTime};
 
 use super::harness::knobs;
 use crate::eevdf::Eevdf;
-use crate::eevdf::arith::Fluid;
+use crate::fair::Fluid;
 
 /// A host that does legal things in random order.
 pub(crate) struct Chaos<P> {

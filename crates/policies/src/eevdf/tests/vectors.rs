@@ -9,10 +9,8 @@ use schedlab_policy_api::{SchedClass, Tunables};
 use schedlab_units::{Nice, VTime};
 
 use crate::eevdf::EevdfTunables;
-use crate::eevdf::arith::{
-    Fluid, custom_slice, entity_lag, placed_lag, reweight_lag, reweight_queued,
-};
-use crate::fair::{Load, Scaling, calc_delta_fair, scale_load_down};
+use crate::eevdf::arith::{custom_slice, entity_lag, placed_lag, reweight_lag, reweight_queued};
+use crate::fair::{Fluid, Load, Scaling, calc_delta_fair, scale_load_down};
 
 /// One line of a vector file.
 pub(crate) struct Row<'a> {
