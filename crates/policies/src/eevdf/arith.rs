@@ -56,6 +56,14 @@ pub fn reweight_queued(
     (placed, avg_vruntime.offset(scale(deadline.delta(avg_vruntime))))
 }
 
+/// Deadline of a queued entity after its weight changed from `old` to `new`, as 6.6 has it: the
+/// distance from its virtual time, which stays, scales by old/new.
+///
+/// Source: v6.6 `fair.c` `reweight_entity`; spec cfs-eevdf §4C.
+pub fn reweight_deadline(vruntime: VTime, deadline: VTime, old: u64, new: u64) -> VTime {
+    vruntime.offset(reweight_lag(deadline.delta(vruntime), old, new))
+}
+
 /// Lag of an entity off the queue after its weight changed from `old` to `new`: w·lag is kept.
 ///
 /// Source: v6.12 `fair.c` `reweight_entity`.

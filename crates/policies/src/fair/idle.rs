@@ -199,14 +199,20 @@ fn nr_idle_scan(sum_util: u64, n: u64, pct: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 64 of spec cfs-eevdf §9 T12.
+    use super::*;
+    use crate::csv::rows;
+
     #[test]
-    fn vectors_nr_idle_scan() {
+    fn vectors_64_nr_idle_scan() {
         for row in rows(include_str!("../eevdf/vectors/t12-idle-scan.csv")) {
-            assert_eq!(nr_idle_scan(row.get(1), 20, 117), row.get(2), "Σutil {}", row.text(1));
+            assert_eq!(
+                nr_idle_scan(row.get("sum_util"), 20, 117),
+                row.get("nr_idle_scan"),
+                "Σutil {}",
+                row.text("sum_util")
+            );
         }
     }
 

@@ -181,33 +181,40 @@ impl Fair {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 66 of spec cfs-eevdf §9 T12.
+    use super::*;
+    use crate::csv::rows;
+
     #[test]
-    fn vectors_wake_wide() {
+    fn vectors_66_wake_wide() {
         for row in rows(include_str!("../eevdf/vectors/t12-wake-wide.csv")) {
-            let (a, b) = (row.get(1), row.get(2));
-            assert_eq!(wake_wide(a, b, 20), row.flag(3), "({a}, {b})");
-            assert_eq!(wake_wide(b, a, 20), row.flag(3), "({b}, {a})");
+            let (a, b) = (row.get("flips"), row.get("other_flips"));
+            assert_eq!(wake_wide(a, b, 20), row.flag("wide"), "({a}, {b})");
+            assert_eq!(wake_wide(b, a, 20), row.flag("wide"), "({b}, {a})");
         }
     }
 
-    /// Vectors 69: pct 117, equal capacities.
+    /// Pct 117, equal capacities.
     #[test]
-    fn vectors_wake_affine() {
+    fn vectors_69_wake_affine() {
         for row in rows(include_str!("../eevdf/vectors/t12-wake-affine.csv")) {
             let loads = AffineLoads {
-                this_load: row.get(1),
-                prev_load: row.get(2),
+                this_load: row.get("this_load"),
+                prev_load: row.get("prev_load"),
                 this_capacity: 1024,
                 prev_capacity: 1024,
-                task_load: row.get(3),
-                sync_load: row.try_get(4),
+                task_load: row.get("task_load"),
+                sync_load: row.try_get("sync_load"),
             };
             let got = wake_affine_weight(&loads, true, 117);
-            assert_eq!(got, row.flag(5), "{} {}", row.text(1), row.text(2));
+            assert_eq!(
+                got,
+                row.flag("this"),
+                "{} {}",
+                row.text("this_load"),
+                row.text("prev_load")
+            );
         }
     }
 

@@ -294,14 +294,20 @@ fn update_avg(avg: u64, sample: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 67 of spec cfs-eevdf §9 T12.
+    use super::*;
+    use crate::csv::rows;
+
     #[test]
-    fn vectors_avg_idle() {
+    fn vectors_67_avg_idle() {
         for row in rows(include_str!("../eevdf/vectors/t12-avg-idle.csv")) {
-            assert_eq!(update_avg(row.get(1), row.get(2)), row.get(3), "row {}", row.name());
+            assert_eq!(
+                update_avg(row.get("avg"), row.get("sample")),
+                row.get("new"),
+                "row {}",
+                row.text("row")
+            );
         }
     }
 }
