@@ -6,7 +6,7 @@ use schedlab_policy_api::{Build, PolicyDef, PolicyInfo, Timekeeping, Tunables};
 use super::arith::Spans;
 use super::entity::Entity;
 use super::tunables::{CfsTunables, VARIANTS};
-use crate::fair::{FairPolicy, Parts, Tree};
+use crate::fair::{FairPolicy, Tree, parts_of};
 
 /// What CFS keeps beside the entities.
 pub struct CfsState {
@@ -37,14 +37,7 @@ impl PolicyDef for Cfs {
 
     fn build(tunables: &CfsTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
-        let parts = Parts {
-            knobs: tunables.fair(),
-            tree: Tree::in_order_of_vruntime(),
-            rr_timeslice: tunables.rr_timeslice,
-            rt_runtime: tunables.rt_runtime,
-            rt_period: tunables.rt_period,
-            n_timers: 0,
-        };
+        let parts = parts_of!(tunables, Tree::in_order_of_vruntime(), 0);
         let own = CfsState {
             spans: tunables.spans(n_cpus),
             request: tunables.request(n_cpus),

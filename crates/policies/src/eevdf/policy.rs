@@ -9,7 +9,7 @@ use schedlab_units::TaskId;
 use super::entity::Entity;
 use super::server::Server;
 use super::tunables::{EevdfTunables, VARIANTS};
-use crate::fair::{FairPolicy, Parts, Tree};
+use crate::fair::{FairPolicy, Tree, parts_of};
 
 /// What EEVDF keeps beside the entities.
 pub struct EevdfState {
@@ -49,18 +49,13 @@ impl PolicyDef for Eevdf {
 
     fn build(tunables: &EevdfTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
-        let parts = Parts {
-            knobs: tunables.fair(),
-            tree: match tunables.equal_deadlines {
-                0 => Tree::new(),
-                _ => Tree::in_order_of_vruntime(),
-            },
-            rr_timeslice: tunables.rr_timeslice,
-            rt_runtime: tunables.rt_runtime,
-            rt_period: tunables.rt_period,
-            // Slices of CPUs and their servers.
-            n_timers: 2 * n_cpus as u32,
+        let tree = match tunables.equal_deadlines {
+            0 => Tree::new(),
+            _ => Tree::in_order_of_vruntime(),
         };
+        // Slices of CPUs and their servers.
+        let n_timers = 2 * n_cpus as u32;
+        let parts = parts_of!(tunables, tree, n_timers);
         let own = EevdfState {
             base_slice: tunables.effective_base_slice(n_cpus),
             moves_base: tunables.vruntime_base == 0,

@@ -94,6 +94,36 @@ pub(crate) struct Parts {
     pub(crate) n_timers: u32,
 }
 
+/// [`Parts`] from tunables that have the knobs of CPU choice, balancing and real-time classes under
+/// the kernel's names, each dialect with its own sources and defaults.
+macro_rules! parts_of {
+    ($tunables:expr, $tree:expr, $n_timers:expr) => {
+        $crate::fair::Parts {
+            knobs: $crate::fair::FairKnobs {
+                ttwu_queue: $tunables.ttwu_queue,
+                sis_util: $tunables.sis_util,
+                wa_idle: $tunables.wa_idle,
+                wa_weight: $tunables.wa_weight,
+                wa_bias: $tunables.wa_bias,
+                util_est: $tunables.util_est,
+                attach_age_load: $tunables.attach_age_load,
+                cache_hot_buddy: $tunables.cache_hot_buddy,
+                lb_min: $tunables.lb_min,
+                ni_random: $tunables.ni_random,
+                migration_cost: $tunables.migration_cost.as_ns(),
+                nr_migrate: $tunables.nr_migrate as u32,
+                newidle_cost_per_cpu: $tunables.newidle_cost_per_cpu.as_ns(),
+            },
+            tree: $tree,
+            rr_timeslice: $tunables.rr_timeslice,
+            rt_runtime: $tunables.rt_runtime,
+            rt_period: $tunables.rt_period,
+            n_timers: $n_timers,
+        }
+    };
+}
+pub(crate) use parts_of;
+
 impl<D, E: Clone> FairPolicy<D, E> {
     /// An idle machine.
     pub(crate) fn new(parts: Parts, own: D, build: Build<'_>) -> Self {
