@@ -49,6 +49,7 @@ impl Order for Eevdf {
     ) -> Option<TaskId> {
         let curr = self.fair.cpu(cpu).curr;
         if curr != Some(leaving) {
+            self.fair.clear_buddies(cpu, leaving);
             self.tree_remove(cpu, leaving);
             let task = if self.fair.cpu(cpu).nr == 1 { None } else { self.pick_fair(cx, cpu) };
             self.tree_insert(cpu, leaving);
