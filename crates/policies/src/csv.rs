@@ -26,6 +26,14 @@ impl<'a> Row<'a> {
     pub(crate) fn get_or<T: FromStr<Err: Debug>>(&self, column: &str, default: T) -> T {
         if self.text(column).is_empty() { default } else { self.get(column) }
     }
+    /// The cell of `column`; none where it is empty.
+    pub(crate) fn try_get<T: FromStr<Err: Debug>>(&self, column: &str) -> Option<T> {
+        (!self.text(column).is_empty()).then(|| self.get(column))
+    }
+    /// Whether the cell of `column` is 1 rather than 0.
+    pub(crate) fn flag(&self, column: &str) -> bool {
+        self.get::<u8>(column) == 1
+    }
 }
 
 fn cells(line: &str) -> Vec<&str> {

@@ -45,8 +45,12 @@ impl Throttle {
         }
     }
 
+    /// The policy's name for its timer.
+    pub(crate) fn timer(&self) -> u32 {
+        self.timer
+    }
     /// Whether there is a limit.
-    pub(crate) fn limits(&self) -> bool {
+    fn limits(&self) -> bool {
         self.runtime < self.period
     }
     /// Whether the real-time tasks of `cpu` have to wait.
@@ -89,8 +93,7 @@ impl Throttle {
         cpu: CpuId,
         task: TaskId,
     ) -> bool {
-        let start = fair.task_mut(task).exec_start.replace(now);
-        let delta = start.map_or(0, |start| now.saturating_sub(start));
+        let delta = fair.book_run(now, task);
         if !self.limits() || delta == 0 {
             return false;
         }

@@ -6,8 +6,7 @@
 use schedlab_units::kmath::div_s64;
 use schedlab_units::{Nice, VTime};
 
-use crate::eevdf::arith::Fluid;
-use crate::fair::{Load, calc_delta, calc_delta_fair, scale_load_down};
+use crate::fair::{Fluid, Load, calc_delta, calc_delta_fair, scale_load_down};
 
 /// Spans that the algorithm works with, scaled to the machine, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

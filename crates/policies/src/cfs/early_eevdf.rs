@@ -13,22 +13,12 @@ use schedlab_units::{CpuId, TaskId, VTime};
 use super::Cfs;
 use super::arith::{inflated_lag, place_lag_first, place_lag_last, truncated_mean};
 use super::tunables::{DEADLINE_KEEP, PLACE_LAG_LAST};
-use crate::eevdf::arith::Fluid;
 use crate::fair::calc_delta_fair;
 
 /// From this length on a sleep earns V less the credit, whatever the sleeper's own time, ns.
 pub(super) const MINUTE: u64 = 60_000_000_000;
 
 impl Cfs {
-    /// Sums over all entities that count on `cpu`, the current one included.
-    pub(super) fn fluid(&self, cpu: CpuId) -> Fluid {
-        let mut fluid = self.rq(cpu).fluid;
-        if let Some(curr) = self.queued_curr(cpu) {
-            fluid.add(self.entity(curr).vruntime, self.fair.task(curr).load.weight);
-        }
-        fluid
-    }
-
     /// V, the weighted mean of the virtual times on `cpu`.
     ///
     /// Source: 6 March 2023, 6/10 `avg_vruntime`.
@@ -41,7 +31,7 @@ impl Cfs {
     ///
     /// Source: 6 March 2023, 8/10 `dequeue_entity`.
     pub(super) fn note_lag(&mut self, cpu: CpuId, task: TaskId) {
-        if self.knobs.preserve_lag {
+        if self.own.knobs.preserve_lag {
             let avg_vruntime = self.avg_vruntime(cpu);
             let entity = self.entity_mut(task);
             entity.lag = avg_vruntime.delta(entity.vruntime);
@@ -52,7 +42,7 @@ impl Cfs {
     ///
     /// Source: 6 March 2023, 10/10 `set_slice`.
     pub(super) fn renew_deadline(&mut self, task: TaskId) {
-        let vslice = calc_delta_fair(self.request, &self.fair.task(task).load);
+        let vslice = calc_delta_fair(self.own.request, &self.fair.task(task).load);
         let entity = self.entity_mut(task);
         entity.deadline = entity.vruntime.advance(vslice);
     }
@@ -62,7 +52,7 @@ impl Cfs {
     pub(super) fn update_deadline(&mut self, task: TaskId) {
         let entity = self.entity(task);
         let late = entity.vruntime.delta(entity.deadline);
-        if late > 0 || (late == 0 && self.knobs.deadline == DEADLINE_KEEP) {
+        if late > 0 || (late == 0 && self.own.knobs.deadline == DEADLINE_KEEP) {
             self.renew_deadline(task);
         }
     }
@@ -80,12 +70,12 @@ impl Cfs {
     ) {
         let avg_vruntime = self.avg_vruntime(cpu);
         let credit = self.sleeper_credit(task, is_idle, initial);
-        let mut lag = if self.knobs.preserve_lag { self.entity(task).lag } else { 0 };
-        if self.knobs.preserve_lag_scale {
+        let mut lag = if self.own.knobs.preserve_lag { self.entity(task).lag } else { 0 };
+        if self.own.knobs.preserve_lag_scale {
             lag = inflated_lag(lag, self.fluid(cpu).weight, self.fair.task(task).load.weight);
         }
         let own = self.entity(task).vruntime;
-        let placed = if self.knobs.placement == PLACE_LAG_LAST {
+        let placed = if self.own.knobs.placement == PLACE_LAG_LAST {
             let start = self.fair.task(task).exec_start;
             let long_sleeper = start.is_some_and(|start| now.saturating_sub(start) >= MINUTE);
             place_lag_last(own, avg_vruntime, lag, credit, long_sleeper)
@@ -93,7 +83,7 @@ impl Cfs {
             place_lag_first(own, avg_vruntime, lag, credit)
         };
         self.entity_mut(task).vruntime = placed;
-        if initial || self.knobs.deadline != DEADLINE_KEEP {
+        if initial || self.own.knobs.deadline != DEADLINE_KEEP {
             self.renew_deadline(task);
         } else {
             self.update_deadline(task);
@@ -103,21 +93,21 @@ impl Cfs {
     /// How far before V a sleeper may come by its own time (FAIR_SLEEPERS); none = nothing but its
     /// lag counts.
     pub(super) fn sleeper_credit(&self, task: TaskId, is_idle: bool, initial: bool) -> Option<u64> {
-        if !self.knobs.fair_sleepers {
+        if !self.own.knobs.fair_sleepers {
             return None;
         }
         if initial {
             return Some(0);
         }
-        let lag_last = self.knobs.placement == PLACE_LAG_LAST;
-        let mut credit = if self.knobs.eevdf && !lag_last {
+        let lag_last = self.own.knobs.placement == PLACE_LAG_LAST;
+        let mut credit = if self.own.knobs.eevdf && !lag_last {
             self.tick_ns
         } else if is_idle {
-            self.spans.min_granularity
+            self.own.spans.min_granularity
         } else {
-            self.spans.latency
+            self.own.spans.latency
         };
-        if self.knobs.gentle_fair_sleepers {
+        if self.own.knobs.gentle_fair_sleepers {
             credit >>= 1;
         }
         Some(if lag_last { credit } else { calc_delta_fair(credit, &self.fair.task(task).load) })
@@ -131,7 +121,7 @@ impl Cfs {
     pub(super) fn pick_deadline(&self, cpu: CpuId, curr: Option<TaskId>) -> Option<TaskId> {
         let (fluid, tree) = (self.fluid(cpu), &self.rq(cpu).tree);
         let eligible = |task: &TaskId| fluid.eligible(self.entity(*task).vruntime);
-        if self.knobs.next_buddy
+        if self.own.knobs.next_buddy
             && let Some(next) = self.fair.cpu(cpu).next.filter(eligible)
         {
             return Some(next);
@@ -158,7 +148,7 @@ impl Cfs {
     pub(super) fn rotate_at_tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, curr: TaskId) {
         if self.pick_deadline(cpu, Some(curr)) != Some(curr) {
             cx.resched(cpu);
-            self.clear_buddies(cpu, curr);
+            self.fair.clear_buddies(cpu, curr);
         }
     }
 }

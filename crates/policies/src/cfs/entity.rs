@@ -10,13 +10,11 @@ use super::Cfs;
 use super::arith::{LONG_SLEEP, place_sleeper, share_of_period};
 use super::early_eevdf::MINUTE;
 use super::tunables::PLACE_MIN_VRUNTIME;
-use crate::eevdf::arith::Fluid;
-use crate::eevdf::tree::{Keys, Tree};
-use crate::fair::{Membership, calc_delta_fair};
+use crate::fair::{Departure, Membership, calc_delta_fair};
 
 /// The virtual side of a task (kernel `struct sched_entity`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entity {
+pub struct Entity {
     /// Service received, divided by weight.
     pub(super) vruntime: VTime,
     /// `vruntime` counts from the `min_vruntime` of the queue it has left, as that of the next
@@ -46,76 +44,10 @@ impl Entity {
     };
 }
 
-/// The waiting entities of a CPU (kernel `struct cfs_rq`); the current one is not among them.
-#[derive(Clone, Debug)]
-pub(super) struct CfsRq {
-    /// In order of virtual times, or of deadlines with the EEVDF patches.
-    pub(super) tree: Tree,
-    /// Sums over the tree in internal weights; their base is `min_vruntime`.
-    pub(super) fluid: Fluid,
-    /// The task that gave way by `sched_yield`.
-    pub(super) skip: Option<TaskId>,
-}
-
-impl CfsRq {
-    /// An empty queue; its clock starts 2^20 before the wrap, as the kernel's.
-    pub(super) const fn new() -> Self {
-        let base = VTime(0u64.wrapping_sub(1 << 20));
-        let fluid = Fluid { base, sum: 0, weight: 0 };
-        Self { tree: Tree::in_order_of_vruntime(), fluid, skip: None }
-    }
-    /// Smallest virtual time, never going backwards.
-    pub(super) fn min_vruntime(&self) -> VTime {
-        self.fluid.base
-    }
-}
-
-/// Why an entity leaves its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Departure {
-    /// Its task sleeps or exits.
-    Sleep,
-    /// It goes to another queue.
-    Migrate,
-    /// Its task changes and comes back.
-    Save,
-}
-
 impl Cfs {
-    pub(super) fn entity(&self, task: TaskId) -> &Entity {
-        &self.entities[task.index()]
-    }
-    pub(super) fn entity_mut(&mut self, task: TaskId) -> &mut Entity {
-        &mut self.entities[task.index()]
-    }
-    pub(super) fn rq(&self, cpu: CpuId) -> &CfsRq {
-        &self.rqs[cpu.index()]
-    }
-    /// The current fair task of `cpu` if it still counts.
-    #[inline]
-    pub(super) fn queued_curr(&self, cpu: CpuId) -> Option<TaskId> {
-        self.fair.cpu(cpu).curr.filter(|curr| self.fair.task(*curr).on_rq)
-    }
-
-    /// Puts a waiting entity into the tree, behind its equals, and into the sums.
-    pub(super) fn tree_insert(&mut self, cpu: CpuId, task: TaskId) {
-        let (keys, weight) = (self.keys(task), self.fair.task(task).load.weight);
-        let rq = &mut self.rqs[cpu.index()];
-        rq.fluid.add(keys.vruntime, weight);
-        self.nodes.insert(&mut rq.tree, task, keys);
-    }
-    /// Takes a waiting entity out of the tree and the sums.
-    pub(super) fn tree_remove(&mut self, cpu: CpuId, task: TaskId) {
-        let (vruntime, weight) = (self.entity(task).vruntime, self.fair.task(task).load.weight);
-        let rq = &mut self.rqs[cpu.index()];
-        self.nodes.remove(&mut rq.tree, task);
-        rq.fluid.sub(vruntime, weight);
-    }
-    /// What orders `task` in a tree: its virtual time alone, or its deadline and then that.
-    pub(super) fn keys(&self, task: TaskId) -> Keys {
-        let Entity { vruntime, deadline, .. } = *self.entity(task);
-        let deadline = if self.knobs.eevdf { deadline } else { vruntime };
-        Keys { deadline, vruntime, slice: 0 }
+    /// Smallest virtual time on `cpu`, never going backwards.
+    pub(super) fn min_vruntime(&self, cpu: CpuId) -> VTime {
+        self.rq(cpu).fluid.base
     }
 
     /// Wall time in ns that `task` may run in one turn, on the queue of `cpu` as it is or, if it is
@@ -129,17 +61,17 @@ impl Cfs {
             nr += 1;
             load += own.load.weight;
         }
-        let slice = share_of_period(self.spans.period(nr), own.load.weight, load);
-        if !self.knobs.base_slice {
+        let slice = share_of_period(self.own.spans.period(nr), own.load.weight, load);
+        if !self.own.knobs.base_slice {
             return slice;
         }
         // A queue of nothing but SCHED_IDLE tasks serves them like others; an empty one does not
         // count as such.
         let among_idle = this.nr > 0 && this.nr == this.nr_idle;
         let least = if is_idle && !among_idle {
-            self.spans.idle_min_granularity
+            self.own.spans.idle_min_granularity
         } else {
-            self.spans.min_granularity
+            self.own.spans.min_granularity
         };
         slice.max(least)
     }
@@ -148,12 +80,12 @@ impl Cfs {
     ///
     /// Source: v6.1 `fair.c` `place_entity`, `sched_vslice`.
     pub(super) fn place_new(&mut self, now: u64, cpu: CpuId, task: TaskId, is_idle: bool) {
-        if self.knobs.placement != PLACE_MIN_VRUNTIME {
+        if self.own.knobs.placement != PLACE_MIN_VRUNTIME {
             self.place_around_mean(now, cpu, task, is_idle, true);
             return;
         }
-        let mut vruntime = self.rq(cpu).min_vruntime();
-        if self.knobs.start_debit {
+        let mut vruntime = self.min_vruntime(cpu);
+        if self.own.knobs.start_debit {
             let slice = self.sched_slice(cpu, task, is_idle);
             vruntime = vruntime.advance(calc_delta_fair(slice, &self.fair.task(task).load));
         }
@@ -167,27 +99,27 @@ impl Cfs {
     ///
     /// Source: v6.1.170 `fair.c` `place_entity`, `entity_is_long_sleeper`.
     pub(super) fn place_woken(&mut self, now: u64, cpu: CpuId, task: TaskId, is_idle: bool) {
-        if self.knobs.placement != PLACE_MIN_VRUNTIME {
+        if self.own.knobs.placement != PLACE_MIN_VRUNTIME {
             self.place_around_mean(now, cpu, task, is_idle, false);
             return;
         }
-        let spans = &self.spans;
+        let spans = &self.own.spans;
         let mut credit = if is_idle { spans.min_granularity } else { spans.latency };
-        if self.knobs.gentle_fair_sleepers {
+        if self.own.knobs.gentle_fair_sleepers {
             credit >>= 1;
         }
-        let limit = if self.knobs.long_sleep == 0 { LONG_SLEEP } else { MINUTE };
+        let limit = if self.own.knobs.long_sleep == 0 { LONG_SLEEP } else { MINUTE };
         // None: it comes from another CPU and counts as one that has just run.
         let start = self.fair.task(task).exec_start;
         let long_sleeper = start.is_some_and(|start| now.saturating_sub(start) > limit);
-        let min_vruntime = self.rq(cpu).min_vruntime();
+        let min_vruntime = self.min_vruntime(cpu);
         let entity = self.entity_mut(task);
         entity.vruntime = place_sleeper(entity.vruntime, min_vruntime, credit, long_sleeper);
     }
 
     /// Makes the virtual time of `task`, which leaves the queue of `cpu`, relative.
     pub(super) fn make_relative(&mut self, cpu: CpuId, task: TaskId) {
-        let min_vruntime = self.rq(cpu).min_vruntime();
+        let min_vruntime = self.min_vruntime(cpu);
         let entity = self.entity_mut(task);
         debug_assert!(!entity.relative, "virtual time of task {task} is relative already");
         entity.vruntime = VTime(entity.vruntime.0.wrapping_sub(min_vruntime.0));
@@ -195,7 +127,7 @@ impl Cfs {
     }
     /// Makes the virtual time of `task`, which joins the queue of `cpu`, absolute if it is not.
     pub(super) fn make_absolute(&mut self, cpu: CpuId, task: TaskId) {
-        let min_vruntime = self.rq(cpu).min_vruntime();
+        let min_vruntime = self.min_vruntime(cpu);
         let entity = self.entity_mut(task);
         if entity.relative {
             entity.vruntime = VTime(entity.vruntime.0.wrapping_add(min_vruntime.0));
@@ -208,8 +140,7 @@ impl Cfs {
     /// Source: v6.1 `fair.c` `update_curr`.
     pub(super) fn update_curr(&mut self, now: u64, cpu: CpuId) {
         let Some(curr) = self.fair.cpu(cpu).curr else { return };
-        let start = self.fair.task_mut(curr).exec_start.replace(now);
-        let delta = start.map_or(0, |start| now.saturating_sub(start));
+        let delta = self.fair.book_run(now, curr);
         if delta == 0 {
             return;
         }
@@ -217,27 +148,10 @@ impl Cfs {
         let entity = self.entity_mut(curr);
         entity.sum_exec += delta;
         entity.vruntime = entity.vruntime.advance(calc_delta_fair(delta, &load));
-        if self.knobs.eevdf {
+        if self.own.knobs.eevdf {
             self.update_deadline(curr);
         }
-        self.update_min_vruntime(cpu);
-    }
-
-    /// Lets `min_vruntime` follow the smallest virtual time, never backwards.
-    ///
-    /// Source: v6.1 `fair.c` `update_min_vruntime`.
-    pub(super) fn update_min_vruntime(&mut self, cpu: CpuId) {
-        let waiting = self.nodes.min_vruntime(&self.rq(cpu).tree);
-        let running = self.queued_curr(cpu).map(|curr| self.entity(curr).vruntime);
-        let least = match (running, waiting) {
-            (Some(a), Some(b)) => Some(if b.before(a) { b } else { a }),
-            (a, b) => a.or(b),
-        };
-        let fluid = &mut self.rqs[cpu.index()].fluid;
-        let ahead = least.map_or(0, |least| least.delta(fluid.base));
-        if ahead > 0 {
-            fluid.rebase(ahead);
-        }
+        self.advance_base(cpu);
     }
 
     /// Source: v6.1 `fair.c` `enqueue_entity`.
@@ -277,7 +191,7 @@ impl Cfs {
         self.update_curr(now, cpu);
         let attach = if why == Departure::Migrate { Membership::Leave } else { Membership::Keep };
         self.fair.update_load_avg(now, cpu, task, attach);
-        self.clear_buddies(cpu, task);
+        self.fair.clear_buddies(cpu, task);
         if why == Departure::Sleep {
             self.note_lag(cpu, task);
         }
@@ -291,7 +205,7 @@ impl Cfs {
             self.make_relative(cpu, task);
         }
         if why != Departure::Save {
-            self.update_min_vruntime(cpu);
+            self.advance_base(cpu);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! Variants are 6.3 and 6.1.170, and 6.3 with the EEVDF patches of March 2023, which turn it into
 //! the forerunner of `crate::eevdf`. It owns the order of tasks on a queue, their placement and
 //! their slices; CPU choice, balancing and load tracking are `crate::fair`, real-time tasks are
-//! `crate::rt`. There is no group scheduling. SCHED_ISO counts as SCHED_NORMAL.
+//! `crate::rt`. There are no task groups (decision 0216). SCHED_ISO counts as SCHED_NORMAL.
 
 mod arith;
 mod class;
@@ -13,7 +13,6 @@ mod entity;
 mod inspect;
 mod pick;
 mod policy;
-mod realtime;
 mod tunables;
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use schedlab_policy_api::Variant;
 use schedlab_units::{Nanos, Nice};
 
 use super::arith::{Spans, latency_request};
-use crate::fair::{FairKnobs, Scaling};
+use crate::fair::Scaling;
 
 /// Index of `placement` of CFS itself.
 pub(super) const PLACE_MIN_VRUNTIME: usize = 0;
@@ -163,24 +163,5 @@ impl CfsTunables {
     pub(super) fn request(&self, n_cpus: usize) -> u64 {
         let latency_nice = Nice::clamped(self.latency_nice as i32);
         latency_request(self.spans(n_cpus).min_granularity, latency_nice)
-    }
-
-    /// What CPU choice and balancing need of these.
-    pub(super) fn fair(&self) -> FairKnobs {
-        FairKnobs {
-            ttwu_queue: self.ttwu_queue,
-            sis_util: self.sis_util,
-            wa_idle: self.wa_idle,
-            wa_weight: self.wa_weight,
-            wa_bias: self.wa_bias,
-            util_est: self.util_est,
-            attach_age_load: self.attach_age_load,
-            cache_hot_buddy: self.cache_hot_buddy,
-            lb_min: self.lb_min,
-            ni_random: self.ni_random,
-            migration_cost: self.migration_cost.as_ns(),
-            nr_migrate: self.nr_migrate as u32,
-            newidle_cost_per_cpu: self.newidle_cost_per_cpu.as_ns(),
-        }
     }
 }

@@ -1,74 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The arithmetic of EEVDF on plain numbers, with the kernel's widths and rounding.
 //!
-//! It knows no queue and no task. Sums of the form Σ key·w and their products wrap at 64 bits as
-//! the kernel's do; about 44 bits are used by ordinary loads.
+//! It knows no queue and no task. Products wrap at 64 bits as the kernel's do; about 44
+//! bits are used by ordinary loads.
 
 use schedlab_units::VTime;
-use schedlab_units::kmath::{div_floor, div_s64};
+use schedlab_units::kmath::div_s64;
 
 /// Shortest slice a task may ask for, ns.
 pub const SLICE_MIN: u64 = 100_000;
 /// Longest slice a task may ask for, ns.
 pub const SLICE_MAX: u64 = 100_000_000;
-
-/// Weighted virtual times of a queue relative to a base: the fluid clock V.
-///
-/// With key_i = v_i − v0, sum = Σ w_i·key_i and weight = Σ w_i, the mean of the v_i is
-/// V = v0 + sum / weight; weights are in table units, nice 0 = 1024.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fluid {
-    /// Base v0 of the keys.
-    pub base: VTime,
-    /// Σ w·key.
-    pub sum: i64,
-    /// Σ w.
-    pub weight: i64,
-}
-
-impl Fluid {
-    /// Adds an entity at `vruntime` with weight `w`.
-    ///
-    /// Source: v6.12 `fair.c` `avg_vruntime_add`.
-    #[inline]
-    pub fn add(&mut self, vruntime: VTime, w: u64) {
-        self.sum = self.sum.wrapping_add(vruntime.delta(self.base).wrapping_mul(w as i64));
-        self.weight += w as i64;
-    }
-    /// Takes out an entity at `vruntime` with weight `w`.
-    ///
-    /// Source: v6.12 `fair.c` `avg_vruntime_sub`.
-    #[inline]
-    pub fn sub(&mut self, vruntime: VTime, w: u64) {
-        self.sum = self.sum.wrapping_sub(vruntime.delta(self.base).wrapping_mul(w as i64));
-        self.weight -= w as i64;
-    }
-    /// Moves the base by `delta`: Σ w·(key − delta) = sum − delta·weight.
-    ///
-    /// Source: v6.12.117 `fair.c` `update_zero_vruntime`.
-    #[inline]
-    pub fn rebase(&mut self, delta: i64) {
-        self.sum = self.sum.wrapping_sub(self.weight.wrapping_mul(delta));
-        self.base = self.base.offset(delta);
-    }
-    /// ⌊V⌋ − v0; 0 when nothing is counted.
-    ///
-    /// Rounded down, so that an entity placed at ⌊V⌋ is eligible.
-    ///
-    /// Source: v6.12 `fair.c` `avg_vruntime`.
-    #[inline]
-    pub fn mean(&self) -> i64 {
-        if self.weight == 0 { 0 } else { div_floor(self.sum, self.weight) }
-    }
-    /// Whether an entity at `vruntime` has received no more than its share: V ≥ v, as
-    /// sum ≥ (v − v0)·weight without the loss of a division.
-    ///
-    /// Source: v6.12 `fair.c` `vruntime_eligible`.
-    #[inline]
-    pub fn eligible(&self, vruntime: VTime) -> bool {
-        self.sum >= vruntime.delta(self.base).wrapping_mul(self.weight)
-    }
-}
 
 /// Lag V − v within ±`limit`, the virtual length of two slices or of a tick.
 ///
@@ -112,6 +54,14 @@ pub fn reweight_queued(
         avg_vruntime.offset(scale(entity_lag(avg_vruntime, vruntime, limit)).wrapping_neg())
     };
     (placed, avg_vruntime.offset(scale(deadline.delta(avg_vruntime))))
+}
+
+/// Deadline of a queued entity after its weight changed from `old` to `new`, as 6.6 has it: the
+/// distance from its virtual time, which stays, scales by old/new.
+///
+/// Source: v6.6 `fair.c` `reweight_entity`; spec cfs-eevdf §4C.
+pub fn reweight_deadline(vruntime: VTime, deadline: VTime, old: u64, new: u64) -> VTime {
+    vruntime.offset(reweight_lag(deadline.delta(vruntime), old, new))
 }
 
 /// Lag of an entity off the queue after its weight changed from `old` to `new`: w·lag is kept.

@@ -3,16 +3,17 @@
 //!
 //! Variants are 6.12.117 (`6.12`), 6.12.0 and 6.6. It owns the order of tasks on a queue, their lag
 //! and their placement; CPU choice, balancing and load tracking are `crate::fair`, real-time tasks
-//! are `crate::rt`. There is no group scheduling. SCHED_ISO counts as SCHED_NORMAL.
+//! are `crate::rt`. There are no task groups (decision 0216). SCHED_ISO counts as SCHED_NORMAL.
 
 pub mod arith;
 mod class;
+mod delayed;
 mod entity;
+mod hrtick;
 mod inspect;
 mod pick;
 mod policy;
 mod server;
-pub(crate) mod tree;
 mod tunables;
 
 #[cfg(test)]

@@ -47,31 +47,31 @@ impl Server {
 
 impl Eevdf {
     fn new_period(&self, now: u64) -> Server {
-        let period = self.knobs.fair_server_period.as_ns();
+        let period = self.own.knobs.fair_server_period.as_ns();
         Server {
             phase: Phase::Deferred,
             deadline: now + period,
-            runtime: self.knobs.fair_server_runtime.as_ns().min(period),
+            runtime: self.own.knobs.fair_server_runtime.as_ns().min(period),
         }
     }
 
     /// The first fair task came to `cpu`.
     pub(super) fn server_start(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
-        if self.knobs.fair_server_runtime.is_zero() {
+        if self.own.knobs.fair_server_runtime.is_zero() {
             return;
         }
         let now = cx.now.as_ns();
-        let server = self.servers[cpu.index()];
+        let server = self.own.servers[cpu.index()];
         let stale = server.phase == Phase::Deferred && server.zero_laxity() <= now;
         if server.phase == Phase::Stopped || stale {
-            self.servers[cpu.index()] = self.new_period(now);
+            self.own.servers[cpu.index()] = self.new_period(now);
             self.server_arm(cx, cpu);
         }
     }
 
     /// A fair task of `cpu` ran for `delta` ns.
     pub(super) fn server_account(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, delta: u64) {
-        let server = &mut self.servers[cpu.index()];
+        let server = &mut self.own.servers[cpu.index()];
         server.runtime = server.runtime.saturating_sub(delta);
         if server.runtime > 0 {
             return;
@@ -80,7 +80,7 @@ impl Eevdf {
             Phase::Stopped => {}
             Phase::Deferred | Phase::Throttled => {
                 // They got their time without help: no help is needed in this period.
-                self.servers[cpu.index()] = self.new_period(cx.now.as_ns());
+                self.own.servers[cpu.index()] = self.new_period(cx.now.as_ns());
                 self.server_arm(cx, cpu);
             }
             Phase::Running => {
@@ -93,12 +93,12 @@ impl Eevdf {
 
     /// Whether fair tasks go ahead of real-time tasks on `cpu`.
     pub(super) fn server_runs(&self, cpu: CpuId) -> bool {
-        self.servers[cpu.index()].phase == Phase::Running
+        self.own.servers[cpu.index()].phase == Phase::Running
     }
 
     /// The server found no fair task to run.
     pub(super) fn server_stop(&mut self, cpu: CpuId) {
-        self.servers[cpu.index()].phase = Phase::Stopped;
+        self.own.servers[cpu.index()].phase = Phase::Stopped;
     }
 
     /// A real-time task came to `cpu`, or the server's plan changed: arms its timer.
@@ -107,11 +107,11 @@ impl Eevdf {
             return;
         }
         let now = cx.now.as_ns();
-        let server = self.servers[cpu.index()];
+        let server = self.own.servers[cpu.index()];
         let at = match server.phase {
             Phase::Deferred if server.zero_laxity() < now => {
                 let fresh = self.new_period(now);
-                self.servers[cpu.index()] = fresh;
+                self.own.servers[cpu.index()] = fresh;
                 fresh.zero_laxity()
             }
             Phase::Deferred => server.zero_laxity(),
@@ -127,10 +127,10 @@ impl Eevdf {
     /// A throttled server goes on at once in its next period, as it is needed; a deferred one
     /// begins if fair tasks have still not got their time.
     pub(super) fn server_timer(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
-        let (now, period) = (cx.now.as_ns(), self.knobs.fair_server_period.as_ns());
-        let runtime = self.knobs.fair_server_runtime.as_ns().min(period);
+        let (now, period) = (cx.now.as_ns(), self.own.knobs.fair_server_period.as_ns());
+        let runtime = self.own.knobs.fair_server_runtime.as_ns().min(period);
         let waiting = self.fair.cpu(cpu).nr > 0;
-        let server = &mut self.servers[cpu.index()];
+        let server = &mut self.own.servers[cpu.index()];
         match server.phase {
             Phase::Stopped | Phase::Running => return,
             Phase::Deferred if now < server.zero_laxity() => {
@@ -146,7 +146,7 @@ impl Eevdf {
             }
         }
         if waiting {
-            self.servers[cpu.index()].phase = Phase::Running;
+            self.own.servers[cpu.index()].phase = Phase::Running;
             cx.resched(cpu);
         } else {
             self.server_stop(cpu);

@@ -4,7 +4,7 @@
 use schedlab_policy_api::Variant;
 use schedlab_units::Nanos;
 
-use crate::fair::{FairKnobs, Scaling};
+use crate::fair::Scaling;
 
 schedlab_policy_api::tunables! {
     /// Knobs of [`super::Eevdf`]; features have the kernel's names in lower case.
@@ -141,24 +141,5 @@ impl EevdfTunables {
         }
         let factor = Scaling::from_index(self.tunable_scaling).factor(n_cpus);
         self.normalized_base_slice.as_ns() * factor
-    }
-
-    /// What CPU choice and balancing need of these.
-    pub(crate) fn fair(&self) -> FairKnobs {
-        FairKnobs {
-            ttwu_queue: self.ttwu_queue,
-            sis_util: self.sis_util,
-            wa_idle: self.wa_idle,
-            wa_weight: self.wa_weight,
-            wa_bias: self.wa_bias,
-            util_est: self.util_est,
-            attach_age_load: self.attach_age_load,
-            cache_hot_buddy: self.cache_hot_buddy,
-            lb_min: self.lb_min,
-            ni_random: self.ni_random,
-            migration_cost: self.migration_cost.as_ns(),
-            nr_migrate: self.nr_migrate as u32,
-            newidle_cost_per_cpu: self.newidle_cost_per_cpu.as_ns(),
-        }
     }
 }

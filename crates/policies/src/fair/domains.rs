@@ -324,8 +324,10 @@ pub(crate) fn balance_interval(interval_ms: u64, busy: bool, hz: u64, n_cpus: u6
 
 #[cfg(test)]
 mod tests {
+    //! Rows of cfs-eevdf §9, and more.
+
     use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    use crate::csv::rows;
     use LevelKind::{Mc, Numa, Pkg, Smt};
 
     fn kinds(domains: &Domains) -> Vec<(LevelKind, u64)> {
@@ -356,13 +358,20 @@ mod tests {
         assert_eq!(of(1, 4, 1, 1), [(Pkg, 4)]);
     }
 
-    /// Vectors 65 of spec cfs-eevdf §9 T12.
     #[test]
     fn vectors_65_balance_interval() {
         for row in rows(include_str!("../eevdf/vectors/t12-interval.csv")) {
-            let (hz, span) = (row.get(1), row.get(2));
-            assert_eq!(balance_interval(span, false, hz, 40), row.get(3), "HZ {hz} span {span}");
-            assert_eq!(balance_interval(span, true, hz, 40), row.get(4), "HZ {hz} span {span}");
+            let (hz, span) = (row.get("hz"), row.get("span"));
+            assert_eq!(
+                balance_interval(span, false, hz, 40),
+                row.get("idle"),
+                "HZ {hz} span {span}"
+            );
+            assert_eq!(
+                balance_interval(span, true, hz, 40),
+                row.get("busy"),
+                "HZ {hz} span {span}"
+            );
         }
     }
 }

@@ -187,17 +187,19 @@ impl Fair {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 68 of spec cfs-eevdf §9 T12: 20 CPUs, 21 tasks.
+    use super::*;
+    use crate::csv::rows;
+
+    /// 20 CPUs, 21 tasks.
     #[test]
     fn vectors_68_group_overloaded() {
         for row in rows(include_str!("../eevdf/vectors/t12-overloaded.csv")) {
             let stats = GroupStats {
                 load: 0,
-                util: row.get(1),
-                runnable: row.get(2),
+                util: row.get("util"),
+                runnable: row.get("runnable"),
                 nr_running: 21,
                 nr_fair: 21,
                 idle_cpus: 0,
@@ -208,7 +210,13 @@ mod tests {
                 kind: GroupType::HasSpare,
             };
             let got = stats.is_overloaded(117);
-            assert_eq!(got, row.flag(3), "util {} runnable {}", row.text(1), row.text(2));
+            assert_eq!(
+                got,
+                row.flag("overloaded"),
+                "util {} runnable {}",
+                row.text("util"),
+                row.text("runnable")
+            );
         }
     }
 }

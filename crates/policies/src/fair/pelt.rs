@@ -308,32 +308,38 @@ impl Removed {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 72 of spec cfs-eevdf §9 T12.
+    use super::*;
+    use crate::csv::rows;
+
     #[test]
     fn vectors_72_pelt_decay_and_segments() {
         for row in rows(include_str!("../eevdf/vectors/t12-pelt.csv")) {
-            let got = match row.try_get(3) {
-                Some(d3) => accumulate_segments(row.get(1), row.get(2), d3),
-                None => decay_load(row.get(1), row.get(2)),
+            let got = match row.try_get("c") {
+                Some(d3) => accumulate_segments(row.get("a"), row.get("b"), d3),
+                None => decay_load(row.get("a"), row.get("b")),
             };
-            assert_eq!(got, row.get::<u64>(4), "row {}", row.name());
+            assert_eq!(got, row.get::<u64>("result"), "row {}", row.text("row"));
         }
     }
 
-    /// Vectors 73: a nice 0 task from zero, phases one after the other.
+    /// A nice 0 task from zero, phases one after the other.
     #[test]
     fn vectors_73_pelt_phases() {
         let (mut avg, mut now) = (SchedAvg::default(), 0);
         for row in rows(include_str!("../eevdf/vectors/t12-pelt-phases.csv")) {
-            let (ms, load) = (row.get::<u64>(1), row.get(2));
+            let (ms, load) = (row.get::<u64>("ms"), row.get("runnable"));
             now += ms * 1_000_000;
             assert!(avg.update_sum(now, load, load, load == 1));
             avg.update_avg(1024);
             let got = (avg.load_sum, avg.period_contrib, avg.load_avg);
-            assert_eq!(got, (row.get(3), row.get(4), row.get(5)), "row {}: {ms} ms", row.name());
+            assert_eq!(
+                got,
+                (row.get("sum"), row.get("period_contrib"), row.get("load_avg")),
+                "row {}: {ms} ms",
+                row.text("row")
+            );
         }
     }
 

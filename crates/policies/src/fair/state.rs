@@ -11,7 +11,7 @@ use super::pelt::{Removed, SchedAvg};
 use super::weight::Load;
 
 /// End of a list.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Features and tunables of CPU choice and balancing, with the kernel's names.
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ pub(crate) struct FairTask {
     pub(crate) wakee: Wakee,
     /// The CPU before the last.
     pub(crate) recent_used_cpu: CpuId,
-    before: u32,
-    after: u32,
+    pub(super) before: u32,
+    pub(super) after: u32,
 }
 
 impl FairTask {
@@ -95,6 +95,8 @@ pub(crate) struct FairCpu {
     pub(crate) next: Option<TaskId>,
     /// The task that a wake-up preempted, to be preferred as well (up to 6.5).
     pub(crate) last: Option<TaskId>,
+    /// The task that gave way by `sched_yield` (up to 6.5).
+    pub(crate) skip: Option<TaskId>,
     /// Queued tasks of all classes, the current one included.
     pub(crate) nr_running: u32,
     /// Queued fair tasks, the current one included.
@@ -127,8 +129,8 @@ pub(crate) struct FairCpu {
     pub(crate) push_cpu: Option<CpuId>,
     /// Whom interrupts that find it idle wake.
     pub(crate) idle_wakee: Wakee,
-    head: u32,
-    tail: u32,
+    pub(super) head: u32,
+    pub(super) tail: u32,
 }
 
 /// How often balancing did what, for the result.
@@ -168,6 +170,7 @@ impl Fair {
             curr: None,
             next: None,
             last: None,
+            skip: None,
             nr_running: 0,
             nr: 0,
             nr_delayed: 0,
@@ -251,123 +254,22 @@ impl Fair {
         self.only_idle.contains(cpu) || self.idle_cpu(cx, cpu)
     }
 
-    /// One more task of any class is queued on `cpu`.
-    ///
-    /// Source: v6.12 `sched.h` `add_nr_running`.
-    pub(crate) fn add_nr_running(&mut self, cpu: CpuId) {
-        let this = self.cpu_mut(cpu);
-        this.nr_running += 1;
-        if this.nr_running == 2 {
-            self.overloaded = true;
-        }
-        self.note_emptiness(cpu);
-    }
-    /// One task less is queued on `cpu`.
-    pub(crate) fn sub_nr_running(&mut self, cpu: CpuId) {
-        self.cpu_mut(cpu).nr_running -= 1;
-        self.note_emptiness(cpu);
-    }
-    fn note_emptiness(&mut self, cpu: CpuId) {
-        let this = &self.cpus[cpu.index()];
-        let (nr, nr_idle) = (this.nr_running, this.nr_idle);
-        if nr == 0 {
-            self.empty.insert(cpu);
-        } else {
-            self.empty.remove(cpu);
-        }
-        if nr != 0 && nr == nr_idle {
-            self.only_idle.insert(cpu);
-        } else {
-            self.only_idle.remove(cpu);
-        }
+    /// Run time in ns of `task` since it was last booked, which it is up to `now` then.
+    pub(crate) fn book_run(&mut self, now: u64, task: TaskId) -> u64 {
+        let start = self.task_mut(task).exec_start.replace(now);
+        start.map_or(0, |start| now.saturating_sub(start))
     }
 
-    /// Books `task` on the queue of `cpu`.
+    /// `task` is no longer preferred on `cpu`, nor passed over.
     ///
-    /// Source: v6.12 `fair.c` `account_entity_enqueue`.
-    pub(crate) fn account_enqueue(&mut self, cpu: CpuId, task: TaskId, is_idle: bool) {
-        let FairTask { load: Load { weight: load, .. }, delayed, .. } = *self.task(task);
+    /// Source: v6.1 `fair.c` `clear_buddies`.
+    pub(crate) fn clear_buddies(&mut self, cpu: CpuId, task: TaskId) {
         let this = self.cpu_mut(cpu);
-        this.load += load;
-        this.nr += 1;
-        this.nr_idle += u32::from(is_idle);
-        this.nr_delayed += u32::from(delayed);
-        self.list_add(cpu, task);
-    }
-    /// Takes `task` off the books of `cpu`.
-    ///
-    /// Source: v6.12 `fair.c` `account_entity_dequeue`.
-    pub(crate) fn account_dequeue(&mut self, cpu: CpuId, task: TaskId, is_idle: bool) {
-        let FairTask { load: Load { weight: load, .. }, delayed, .. } = *self.task(task);
-        let this = self.cpu_mut(cpu);
-        this.load -= load;
-        this.nr -= 1;
-        this.nr_idle -= u32::from(is_idle);
-        this.nr_delayed -= u32::from(delayed);
-        self.list_del(cpu, task);
-    }
-    /// `task` begins to sleep while it stays on the queue.
-    pub(crate) fn set_delayed(&mut self, task: TaskId) {
-        let cpu = self.task(task).cpu;
-        self.task_mut(task).delayed = true;
-        self.cpu_mut(cpu).nr_delayed += 1;
-    }
-    /// `task` no longer sleeps on the queue.
-    pub(crate) fn clear_delayed(&mut self, task: TaskId) {
-        let cpu = self.task(task).cpu;
-        self.task_mut(task).delayed = false;
-        self.cpu_mut(cpu).nr_delayed -= 1;
-    }
-
-    /// Puts `task` first in the list of `cpu`'s tasks.
-    fn list_add(&mut self, cpu: CpuId, task: TaskId) {
-        let this = &mut self.cpus[cpu.index()];
-        let old = core::mem::replace(&mut this.head, task.0);
-        let links = &mut self.tasks[task.index()];
-        links.before = NONE;
-        links.after = old;
-        match self.tasks.get_mut(old as usize) {
-            Some(second) => second.before = task.0,
-            None => this.tail = task.0,
+        for buddy in [&mut this.next, &mut this.last, &mut this.skip] {
+            if *buddy == Some(task) {
+                *buddy = None;
+            }
         }
-    }
-    fn list_del(&mut self, cpu: CpuId, task: TaskId) {
-        let FairTask { before, after, .. } = self.tasks[task.index()];
-        let this = &mut self.cpus[cpu.index()];
-        match self.tasks.get_mut(before as usize) {
-            Some(task) => task.after = after,
-            None => this.head = after,
-        }
-        match self.tasks.get_mut(after as usize) {
-            Some(task) => task.before = before,
-            None => this.tail = before,
-        }
-    }
-    /// Moves `task` to the front of its list: it is the most recently run.
-    pub(crate) fn list_touch(&mut self, cpu: CpuId, task: TaskId) {
-        if self.cpu(cpu).head != task.0 {
-            self.list_del(cpu, task);
-            self.list_add(cpu, task);
-        }
-    }
-    /// The least recently run task of `cpu`.
-    pub(crate) fn list_last(&self, cpu: CpuId) -> Option<TaskId> {
-        let tail = self.cpu(cpu).tail;
-        (tail != NONE).then_some(TaskId(tail))
-    }
-    /// The task that ran after `task` did.
-    pub(crate) fn list_before(&self, task: TaskId) -> Option<TaskId> {
-        let before = self.task(task).before;
-        (before != NONE).then_some(TaskId(before))
-    }
-    /// The tasks of `cpu`, most recently run first.
-    pub(crate) fn list(&self, cpu: CpuId) -> impl Iterator<Item = TaskId> + '_ {
-        let mut at = self.cpu(cpu).head;
-        core::iter::from_fn(move || {
-            let task = (at != NONE).then_some(TaskId(at))?;
-            at = self.task(task).after;
-            Some(task)
-        })
     }
 
     /// A wake-up ends an idle period of `cpu`.
@@ -392,14 +294,20 @@ fn update_avg(avg: u64, sample: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::eevdf::tests::vectors::rows;
+    //! Rows of cfs-eevdf §9, and more.
 
-    /// Vectors 67 of spec cfs-eevdf §9 T12.
+    use super::*;
+    use crate::csv::rows;
+
     #[test]
     fn vectors_67_avg_idle() {
         for row in rows(include_str!("../eevdf/vectors/t12-avg-idle.csv")) {
-            assert_eq!(update_avg(row.get(1), row.get(2)), row.get(3), "row {}", row.name());
+            assert_eq!(
+                update_avg(row.get("avg"), row.get("sample")),
+                row.get("new"),
+                "row {}",
+                row.text("row")
+            );
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Keeping the tracked loads of tasks and queues up to date, and tasks attached to queues.
 
+use schedlab_policy_api::{Ctx, Enqueue};
 use schedlab_units::{CpuId, TaskId};
 
 use super::domains::CAPACITY_SCALE;
@@ -108,6 +109,50 @@ impl Fair {
             };
         }
         this.avg.runnable_avg = this.avg.util_avg;
+    }
+
+    /// `task` is about to be queued on `cpu`; true if its run time on another CPU means nothing.
+    ///
+    /// Source: v6.12 `fair.c` `enqueue_task_fair`, `migrate_task_rq_fair`.
+    pub(crate) fn arrive(&mut self, cx: &Ctx<'_>, cpu: CpuId, task: TaskId, why: Enqueue) -> bool {
+        let from = self.task(task).cpu;
+        let mut migrated = why == Enqueue::Migrate;
+        if from != cpu {
+            if why == Enqueue::Wakeup {
+                let idle = cx.curr(from).is_none();
+                self.migrate_sleeping(cx.now.as_ns(), task, idle);
+                migrated = true;
+            }
+            self.task_mut(task).cpu = cpu;
+        }
+        if why == Enqueue::New {
+            self.init_util_avg(cpu, task);
+            self.task_mut(task).recent_used_cpu = from;
+        }
+        self.util_est_enqueue(cpu, task);
+        migrated
+    }
+
+    /// Adds the estimate of `task` to that of its queue.
+    ///
+    /// Source: v6.12 `fair.c` `util_est_enqueue`.
+    pub(crate) fn util_est_enqueue(&mut self, cpu: CpuId, task: TaskId) {
+        if self.knobs.util_est {
+            let estimate = self.task(task).avg.util_est();
+            self.cpu_mut(cpu).avg.util_est_add(estimate);
+        }
+    }
+    /// Takes the estimate of `task` from that of its queue, and renews it if it `sleeps`.
+    ///
+    /// Source: v6.12 `fair.c` `util_est_dequeue`, `util_est_update`.
+    pub(crate) fn util_est_dequeue(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) {
+        if self.knobs.util_est {
+            let estimate = self.task(task).avg.util_est();
+            self.cpu_mut(cpu).avg.util_est_sub(estimate);
+            if sleeps {
+                self.task_mut(task).avg.util_est_update();
+            }
+        }
     }
 
     /// A sleeping or exited task leaves the tracked load of its queue, which may be another CPU's.

@@ -14,7 +14,7 @@ const LOAD_SHIFT: u32 = 10;
 
 /// A load weight with its inverse (kernel `struct load_weight`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Load {
+pub struct Load {
     /// Weight in internal units: nice 0 = 2^20.
     pub(crate) weight: u64,
     /// `2^32 / weight` as the kernel's table has it; 0 = to be computed.

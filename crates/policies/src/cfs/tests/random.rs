@@ -8,7 +8,7 @@ use schedlab_units::{CpuId, TaskId};
 
 use super::{Rig, single};
 use crate::cfs::Cfs;
-use crate::eevdf::tests::random::{Chaos, SHAPES, config};
+use crate::eevdf::tests::random::{Chaos, SHAPES, config, run_with_some_knobs};
 
 const SETTINGS: [&[(&str, &str)]; 8] = [
     &[],
@@ -56,6 +56,15 @@ proptest! {
     ) {
         let run = || Chaos::<Cfs>::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
         prop_assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn random_runs_with_random_knobs_keep_all_invariants(
+        shape in 0..SHAPES.len(),
+        seed in any::<u64>(),
+    ) {
+        let (once, again) = run_with_some_knobs::<Cfs>(SHAPES[shape], seed, 600);
+        prop_assert_eq!(once, again);
     }
 
     #[test]

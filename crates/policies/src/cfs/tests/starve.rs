@@ -5,8 +5,8 @@ use schedlab_units::CpuId;
 
 use super::{EIGHT_CPUS, set_of, single};
 use crate::cfs::Cfs;
+use crate::csv::rows;
 use crate::eevdf::tests::starve::starve;
-use crate::eevdf::tests::vectors::rows;
 
 /// Thousandths from a number with up to three decimals.
 fn milli(text: &str) -> u64 {
@@ -18,16 +18,19 @@ fn milli(text: &str) -> u64 {
 fn starve_matches_the_reference_model() {
     for row in rows(include_str!("../vectors/s8-starve.csv")) {
         let mut set = EIGHT_CPUS.to_vec();
-        set.extend(set_of(row.text(1)));
-        set.extend(row.text(2).split_once('='));
-        let hz = row.get(3);
+        set.extend(set_of(row.text("variant")));
+        set.extend(row.text("set").split_once('='));
+        let hz = row.get("hz");
         let (ms_per_million, per_mille, longest_us) = starve::<Cfs>(hz, &set);
-        let name = alloc::format!("{} at HZ {hz}", row.name());
-        let ms = milli(row.text(4));
-        let tolerance = ms * row.get::<u64>(7) / 100;
+        let name = alloc::format!("{} at HZ {hz}", row.text("dialect"));
+        let ms = milli(row.text("s_per_million"));
+        let tolerance = ms * row.get::<u64>("tolerance_percent") / 100;
         assert!(ms_per_million.abs_diff(ms) <= tolerance, "{name}: {ms_per_million} ms");
-        assert!(per_mille.abs_diff(milli(row.text(5))) <= 10, "{name}: share {per_mille}");
-        assert!(longest_us.abs_diff(milli(row.text(6))) <= 300, "{name}: waits {longest_us} us");
+        assert!(per_mille.abs_diff(milli(row.text("share"))) <= 10, "{name}: share {per_mille}");
+        assert!(
+            longest_us.abs_diff(milli(row.text("wait_ms"))) <= 300,
+            "{name}: waits {longest_us} us"
+        );
     }
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The traces of spec cfs-eevdf §9 T13: always-runnable tasks on one CPU, without any cost.
+//! Rows of cfs-eevdf §9: traces of always-runnable tasks on one CPU, without any cost.
 //!
 //! The start is the spec's convention, set up by tunables alone: the spans of a machine of eight or
 //! more CPUs, and `start_debit` off. A new queue's clock is behind 0, so that all tasks start at 0.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use schedlab_units::{CpuId, TaskId};
+use schedlab_units::TaskId;
 
 use super::{Rig, set_of, single};
 
@@ -16,30 +15,12 @@ use super::{Rig, set_of, single};
 fn picks(variant: &str, hz: u32, nice: &[i32], n: usize) -> (Vec<String>, Rig, Vec<TaskId>) {
     let mut rig = single(hz, &set_of(variant));
     let tasks: Vec<TaskId> = nice.iter().map(|nice| rig.spawn_nice(*nice)).collect();
-    let tick_ms = 1000 / u64::from(hz);
-    let mut picks = Vec::new();
-    let mut prev = None;
-    for ms in (0..).step_by(tick_ms as usize) {
-        rig.now = ms * 1_000_000;
-        if ms > 0 {
-            rig.core.tick(rig.time(), CpuId(0));
-        }
-        if rig.need_resched(0) {
-            let next = rig.schedule(0).expect("somebody is runnable");
-            let letter = char::from(b'A' + next.0 as u8);
-            let again = if prev == Some(next) { "*" } else { "" };
-            picks.push(format!("{ms}:{letter}{again}"));
-            prev = Some(next);
-            if picks.len() == n {
-                break;
-            }
-        }
-    }
+    let picks = rig.picks(n);
     (picks, rig, tasks)
 }
 
 #[test]
-fn vectors_74_to_77_82_picks() {
+fn vectors_74_to_77_82_traces() {
     let text = include_str!("../vectors/t13-picks.txt");
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(head) = lines.next() {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! A core around the policy, driven by hand: no cost, no workload, invariants on.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_kcore::{Core, CoreConfig, NewTask, Wakeup};
@@ -137,6 +139,26 @@ impl<P: PolicyDef> Bench<P> {
             }
             self.settle();
         }
+    }
+    /// The next `n` picks of CPU 0 from the start on, a tick apart at least, as "ms:letter" with
+    /// the first task as A; `*` = the running task is picked again.
+    pub(crate) fn picks(&mut self, n: usize) -> Vec<String> {
+        let mut picks = Vec::new();
+        let mut prev = None;
+        while picks.len() < n {
+            if self.need_resched(0) {
+                let next = self.schedule(0).expect("somebody is runnable");
+                let letter = char::from(b'A' + next.0 as u8);
+                let again = if prev == Some(next) { "*" } else { "" };
+                picks.push(format!("{}:{letter}{again}", self.now / 1_000_000));
+                prev = Some(next);
+            }
+            if picks.len() < n {
+                self.now += self.tick;
+                self.core.tick(self.time(), CpuId(0));
+            }
+        }
+        picks
     }
     pub(crate) fn inspect(&self, task: TaskId) -> Inspect {
         self.core.inspect(self.time(), task)

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Random legal runs with all invariants on, and properties of the fluid clock.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use proptest::prelude::*;
 use schedlab_kcore::{Core, CoreConfig, NewTask, Wakeup};
-use schedlab_policy_api::{Build, Fingerprint, Mm, PolicyDef, SchedClass, TaskState, Topology};
+use schedlab_policy_api::{
+    Build, Fingerprint, Mm, PolicyDef, SchedClass, TaskState, Topology, Tunables,
+};
 use schedlab_units::{CpuId, CpuSet, Hz, Nice, Rng, TaskId, Time, VTime};
 
 use super::harness::knobs;
 use crate::eevdf::Eevdf;
-use crate::eevdf::arith::Fluid;
+use crate::fair::Fluid;
 
 /// A host that does legal things in random order.
 pub(crate) struct Chaos<P> {
@@ -265,6 +268,38 @@ const SETTINGS: [&[(&str, &str)]; 6] = [
     ],
 ];
 
+/// Legal values for some of the knobs `T`, as a user writes them: extremes as often as values
+/// between, which are spread over the orders of magnitude.
+pub(crate) fn some_knobs<T: Tunables>(rng: &mut Rng) -> Vec<(&'static str, String)> {
+    let mut set = Vec::new();
+    for spec in T::SPECS {
+        if rng.below(3) > 0 {
+            continue;
+        }
+        let span = spec.max.abs_diff(spec.min);
+        let magnitude = rng.below(1 + u64::from(span.ilog2()));
+        let above = match rng.below(4) {
+            0 => 0,
+            1 => span,
+            _ => rng.below((span >> magnitude) + 1),
+        };
+        set.push((spec.name, spec.show(spec.min.wrapping_add_unsigned(above))));
+    }
+    set
+}
+
+/// One run on machine `shape` with some knobs set, twice: its fingerprints.
+pub(crate) fn run_with_some_knobs<P: PolicyDef>(
+    shape: (u32, u32, u32, u32),
+    seed: u64,
+    steps: usize,
+) -> (u64, u64) {
+    let owned = some_knobs::<P::Tunables>(&mut Rng::stream(seed, "knobs", 0));
+    let set: Vec<(&str, &str)> = owned.iter().map(|(name, text)| (*name, &**text)).collect();
+    let run = || Chaos::<P>::new(shape, seed, &set).run(steps);
+    (run(), run())
+}
+
 pub(crate) fn config() -> ProptestConfig {
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
 }
@@ -279,6 +314,15 @@ proptest! {
     ) {
         let run = || Chaos::<Eevdf>::new(SHAPES[shape], seed, SETTINGS[setting]).run(600);
         prop_assert_eq!(run(), run());
+    }
+
+    #[test]
+    fn random_runs_with_random_knobs_keep_all_invariants(
+        shape in 0..SHAPES.len(),
+        seed in any::<u64>(),
+    ) {
+        let (once, again) = run_with_some_knobs::<Eevdf>(SHAPES[shape], seed, 600);
+        prop_assert_eq!(once, again);
     }
 
     #[test]

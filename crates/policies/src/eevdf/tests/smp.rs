@@ -185,6 +185,27 @@ fn two_hogs_on_one_core_are_parted() {
     assert_eq!(per_core(&rig), [1, 1]);
 }
 
+/// A preference must not keep a task that another CPU has asked for.
+#[test]
+fn preferred_task_leaves_when_it_is_asked_for() {
+    let mut rig = machine(1, 1, 2, 1, &[("next_buddy", "on")]);
+    let sleeper = rig.spawn(&rig.normal(), Some(0));
+    rig.settle();
+    rig.block(0);
+    let pinned = NewTask { affinity: CpuSet::single(CpuId(0)), ..rig.normal() };
+    let hog = rig.spawn(&pinned, Some(0));
+    let busy = NewTask { affinity: CpuSet::single(CpuId(1)), ..rig.normal() };
+    rig.spawn(&busy, Some(1));
+    rig.settle();
+    rig.now += 100_000;
+    assert_eq!(rig.wake(0, sleeper, Some(hog)), CpuId(0));
+    let fair = &mut rig.core.policy_mut().fair;
+    assert_eq!(fair.cpu(CpuId(0)).next, Some(sleeper));
+    fair.cpu_mut(CpuId(0)).push_cpu = Some(CpuId(1));
+    assert_eq!(rig.schedule(0), Some(hog));
+    assert_eq!(rig.core.tasks().cpu(sleeper), CpuId(1));
+}
+
 #[test]
 fn pinned_tasks_stay_and_others_make_room() {
     let mut rig = machine(1, 1, 4, 1, &[]);

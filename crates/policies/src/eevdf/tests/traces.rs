@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The traces of spec cfs-eevdf §9 T13: always-runnable tasks on one CPU, without any cost.
+//! Rows of cfs-eevdf §9: traces of always-runnable tasks on one CPU, without any cost.
 //!
 //! The start is the spec's convention, set up by tunables alone: a slice of 2.8 ms, as on a machine
 //! of eight or more CPUs, and `place_deadline_initial` off, so that the first deadlines are a whole
 //! slice away. All tasks wait before the first pick at 0. Virtual times count from the start of the
 //! queue's clock.
 
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use schedlab_units::{CpuId, TaskId};
+use schedlab_units::TaskId;
 
 use super::harness::Rig;
 
@@ -23,30 +22,12 @@ pub(super) fn picks(
 ) -> (Vec<String>, Rig, Vec<TaskId>) {
     let mut rig = Rig::single(hz, set);
     let tasks: Vec<TaskId> = nice.iter().map(|nice| rig.spawn_nice(*nice)).collect();
-    let tick_ms = 1000 / u64::from(hz);
-    let mut picks = Vec::new();
-    let mut prev = None;
-    for ms in (0..).step_by(tick_ms as usize) {
-        rig.now = ms * 1_000_000;
-        if ms > 0 {
-            rig.core.tick(rig.time(), CpuId(0));
-        }
-        if rig.need_resched(0) {
-            let next = rig.schedule(0).expect("somebody is runnable");
-            let letter = char::from(b'A' + next.0 as u8);
-            let again = if prev == Some(next) { "*" } else { "" };
-            picks.push(format!("{ms}:{letter}{again}"));
-            prev = Some(next);
-            if picks.len() == n {
-                break;
-            }
-        }
-    }
+    let picks = rig.picks(n);
     (picks, rig, tasks)
 }
 
 #[test]
-fn vectors_79_to_81_picks() {
+fn vectors_79_to_81_traces() {
     let text = include_str!("../vectors/t13-picks.txt");
     let mut lines = text.lines().filter(|line| !line.starts_with('#')).peekable();
     while let Some(head) = lines.next() {

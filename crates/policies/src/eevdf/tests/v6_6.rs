@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What is different in 6.6.
+//! What is different in 6.6. Rows of cfs-eevdf §9: its trace.
 
 use alloc::vec::Vec;
 
@@ -22,9 +22,9 @@ fn set_6_6() -> Vec<(&'static str, &'static str)> {
     set
 }
 
-/// Row 78 of spec cfs-eevdf §9; later picks tie.
+/// Later picks tie.
 #[test]
-fn vectors_78_picks() {
+fn vectors_78_trace_of_6_6() {
     let (picks, ..) = picks(1000, &set_6_6(), &[0, 0, 5], 5);
     assert_eq!(picks, ["0:A", "3:B", "6:C", "10:A", "13:B"]);
 }

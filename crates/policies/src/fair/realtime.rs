@@ -4,13 +4,17 @@
 use schedlab_policy_api::{Ctx, Dequeue, Enqueue, Wake};
 use schedlab_units::{CpuId, TaskId};
 
-use super::Cfs;
+use super::dialect::{Dialect, Order};
+use super::policy::FairPolicy;
 
-impl Cfs {
+impl<D, E> FairPolicy<D, E>
+where
+    Self: Dialect,
+{
     /// `woken` has joined the queue of `cpu`: whom to disturb.
     ///
-    /// Source: v6.1 `core.c` `check_preempt_curr`.
-    pub(super) fn disturb(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId, wake: Wake) {
+    /// Source: v6.122 `core.c` `wakeup_preempt`, called `check_preempt_curr` before.
+    pub(crate) fn disturb(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, woken: TaskId, wake: Wake) {
         let Some(curr) = cx.curr(cpu) else {
             cx.resched(cpu);
             return;
@@ -55,6 +59,7 @@ impl Cfs {
             Enqueue::Wakeup => self.fair.end_idle(cpu, now),
             Enqueue::Migrate | Enqueue::Restore => {}
         }
+        self.rt_came(cx, cpu);
     }
 
     /// A real-time task leaves the queue of `cpu`.
@@ -68,7 +73,7 @@ impl Cfs {
 
     /// The tick of `cpu` while real-time task `task` runs.
     ///
-    /// Source: v6.1 `rt.c` `task_tick_rt`.
+    /// Source: v6.12 `rt.c` `task_tick_rt`.
     pub(super) fn tick_rt(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
         let now = cx.now.as_ns();
         if self.account_rt(now, cpu, task) {
@@ -91,7 +96,7 @@ impl Cfs {
 
     /// The nice value of a fair task has changed.
     ///
-    /// Source: v6.1 `fair.c` `prio_changed_fair`.
+    /// Source: v6.12 `fair.c` `prio_changed_fair`.
     pub(super) fn prio_changed_fair(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
         let cpu = self.fair.task(task).cpu;
         if self.fair.cpu(cpu).nr == 1 {
@@ -108,7 +113,7 @@ impl Cfs {
 
     /// The class or real-time priority of a task has changed.
     ///
-    /// Source: v6.1 `rt.c` `prio_changed_rt`, `switched_to_rt`, `fair.c` `switched_to_fair`.
+    /// Source: v6.12 `rt.c` `prio_changed_rt`, `switched_to_rt`, `fair.c` `switched_to_fair`.
     pub(super) fn class_changed(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
         let facts = cx.tasks.get(task);
         let (cpu, is_rt) = (facts.cpu, facts.class.is_rt());
