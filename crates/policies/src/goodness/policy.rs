@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{
     Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SchedClass, SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    SchedClass, SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase, Tunables, View,
+    Wake,
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
@@ -54,6 +55,7 @@ impl PolicyDef for Goodness {
             hz: Hz::new(100),
             phase: TickPhase::Skewed,
             timers: TimerBase::Jiffies,
+            order: TickOrder::TicksFirst,
             sync: SyncWakes::MidOperation,
         },
         work_conserving: Some(
