@@ -74,8 +74,8 @@ impl<W: Watch> PolicyVisitor for Visitor<'_, W> {
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
         let Case { workload, topo, cost, seed, length } = self.case;
-        let time = P::INFO.time;
         let tunables = self.policy.tunables::<P::Tunables>();
+        let time = P::time(&tunables);
         let n_tasks = workload.tasks.iter().map(|t| t.count as usize).sum();
         let build = Build { topo, hz: time.hz, n_tasks };
         let config = SimConfig {

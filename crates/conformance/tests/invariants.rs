@@ -161,9 +161,10 @@ mod longest_wait {
         fn visit<P: PolicyDef>(self) {
             let Self(spec, workload, n_competitors) = self;
             let topo = Topology::flat(1).expect("legal");
-            let time = P::INFO.time;
+            let tunables = spec.tunables::<P::Tunables>();
+            let time = P::time(&tunables);
             let build = Build { topo: &topo, hz: time.hz, n_tasks: 8 };
-            let policy = P::build(&spec.tunables::<P::Tunables>(), build);
+            let policy = P::build(&tunables, build);
             let Some(bound) = policy.wait_bound(n_competitors) else { return };
             let observer = Metered::new(workload, 1, Nanos::ZERO);
             let mut sim = Sim::new(workload, policy, observer, SimConfig::new(topo, time));

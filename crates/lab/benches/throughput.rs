@@ -92,12 +92,13 @@ impl PolicyVisitor for Visit<'_> {
 
 impl Visit<'_> {
     fn measure<P: PolicyDef, O: HostObserver>(&self, observer: O) -> Duration {
-        let time = P::INFO.time;
+        let tunables = self.spec.tunables::<P::Tunables>();
+        let time = P::time(&tunables);
         let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();
         let build = Build { topo: self.topo, hz: time.hz, n_tasks };
         let cost = CostModel::built_in("default").expect("there");
         let config = SimConfig { cost, ..SimConfig::new(self.topo.clone(), time) };
-        let policy = P::build(&self.spec.tunables(), build);
+        let policy = P::build(&tunables, build);
         let mut sim = Sim::new(self.workload, policy, observer, config);
         // The start, when all tasks come at once, is not measured.
         let mut until = Time::ZERO + Nanos::from_ms(100);

@@ -174,7 +174,7 @@ impl PolicyVisitor for Runner<'_> {
         let config = SimConfig {
             topo: job.topo.clone(),
             hz: job.hz(),
-            time: P::INFO.time,
+            time: P::time(&tunables),
             cost: job.cost.clone(),
             seed: job.seed,
             check: job.check,

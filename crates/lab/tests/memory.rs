@@ -95,13 +95,14 @@ impl PolicyVisitor for Visit<'_> {
     type Out = (usize, u64);
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
-        let time = P::INFO.time;
+        let tunables = self.spec.tunables::<P::Tunables>();
+        let time = P::time(&tunables);
         let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();
         let build = Build { topo: self.topo, hz: time.hz, n_tasks };
         let cost = CostModel::built_in("default").expect("there");
         let config = SimConfig { cost, ..SimConfig::new(self.topo.clone(), time) };
         let observer = Metered::new(self.workload, self.topo.n_cpus(), Nanos::ZERO);
-        let policy = P::build(&self.spec.tunables(), build);
+        let policy = P::build(&tunables, build);
         let mut sim = Sim::new(self.workload, policy, observer, config);
         sim.run_until(Time::ZERO + self.warm).expect("runs");
         let (n_before, events_before) = (N_ALLOCATIONS.load(Relaxed), sim.events());

@@ -16,6 +16,7 @@ pub mod eevdf;
 mod fair;
 mod fifo;
 mod goodness;
+mod linux_2_6;
 mod lists;
 pub mod mq;
 mod o1;

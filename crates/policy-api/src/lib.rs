@@ -24,8 +24,8 @@ mod tunables;
 
 pub use ctx::Ctx;
 pub use def::{
-    Build, PolicyDef, PolicyInfo, PolicyVisitor, SyncWakes, TickPhase, Timekeeping, TimerBase,
-    Variant,
+    Build, PolicyDef, PolicyInfo, PolicyVisitor, SleepUnit, SyncWakes, TickOrder, TickPhase,
+    Timekeeping, TimerBase, Variant, tick_nsec,
 };
 pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};

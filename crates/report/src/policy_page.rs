@@ -20,7 +20,7 @@ fn write_page(page: &mut String, info: &PolicyInfo) -> std::fmt::Result {
         TickPhase::Skewed => "CPUs tick one after the other",
     };
     let timers = match info.time.timers {
-        TimerBase::Jiffies => "sleeps end on ticks",
+        TimerBase::Jiffies | TimerBase::Local(_) => "sleeps end on ticks",
         TimerBase::HighRes => "sleeps end to the nanosecond",
     };
     writeln!(page, "- HZ {}; {phase}; {timers}.", info.time.hz.get())?;

@@ -2,11 +2,12 @@
 //! The event loop.
 
 use schedlab_kcore::{Core, CoreConfig, Entry};
-use schedlab_policy_api::{Overhead, Policy, TimerBase};
+use schedlab_policy_api::{Overhead, Policy};
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
 use schedlab_workload::ir::Workload;
 
 use crate::cpu::{Cpu, Stage};
+use crate::interrupt::Source;
 use crate::objects::Objects;
 use crate::proc::Proc;
 use crate::queue::{Event, EventQueue, Rank};
@@ -61,18 +62,16 @@ pub struct Sim<'w, P, O> {
     pub(crate) n_active: usize,
     /// Queued events that no longer mean anything.
     pub(crate) n_stale: usize,
-    ticks: Ticks,
+    /// Per CPU: the interrupt of this instant that is not over, under
+    /// [`schedlab_policy_api::TickOrder::Together`].
+    pub(crate) open_interrupts: Vec<Option<Overhead>>,
+    /// How many of them there are.
+    pub(crate) n_open: usize,
+    pub(crate) ticks: Ticks,
     events: u64,
     pub(crate) steps_here: u64,
     /// A fault found deep in an operation; ends the run.
     pub(crate) fault: Option<SimError>,
-}
-
-/// The interrupt that the loop is in the middle of, for events that share one.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Tick,
-    Timer,
 }
 
 impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
@@ -117,6 +116,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             n_pending: 0,
             n_active: 0,
             n_stale: 0,
+            open_interrupts: vec![None; n_cpus],
+            n_open: 0,
             ticks: Ticks::new(&config),
             events: 0,
             steps_here: 0,
@@ -155,11 +156,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             if self.n_live == 0 {
                 return Ok(Status::Finished);
             }
-            if self.n_active == 0 && self.n_pending == 0 {
+            if self.n_active == 0 && self.n_pending == 0 && self.n_open == 0 {
                 return Ok(Status::Stalled);
             }
             let tick_at = self.ticks.next_time();
-            let tick_first = self.queue.next_time().is_none_or(|at| tick_at <= at);
+            let tick_first = self.queue.next_time().is_none_or(|at| tick_at <= at)
+                && !self.interrupt_precedes_tick(tick_at);
             let at = if tick_first { tick_at } else { self.queue.next_time().unwrap_or(tick_at) };
             if at >= end {
                 return Ok(Status::Running);
@@ -174,6 +176,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 self.tick(cpu);
             } else if let Some((_, event)) = self.queue.pop() {
                 self.handle(event);
+            }
+            if self.n_open > 0 {
+                self.end_open_interrupts();
             }
             if let Some(fault) = self.fault.take() {
                 return Err(fault);
@@ -194,7 +199,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             let cost = self.config.cost.tick.get();
             self.cpus[cpu.index()].debt += cost;
         }
-        self.irq_exit_unless_joined(cpu, Source::Tick);
+        self.end_interrupt(cpu, Source::Tick);
     }
 
     fn handle(&mut self, event: Event) {
@@ -216,7 +221,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 } else {
                     self.drop_stale();
                 }
-                self.irq_exit_unless_joined(cpu, Source::Timer);
+                self.end_interrupt(cpu, Source::Timer);
             }
             Event::Device { task, wait } => {
                 self.n_pending -= 1;
@@ -226,34 +231,34 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                     self.wake(cpu, task, None, false);
                     self.charge_interrupt(cpu);
                 }
-                self.irq_exit(cpu, Overhead::Interrupt);
+                self.end_interrupt(cpu, Source::Device);
             }
             Event::Kick { cpu, interrupt } => {
                 self.n_pending -= 1;
                 if interrupt {
                     self.charge_interrupt(cpu);
                 }
-                self.irq_exit(cpu, Overhead::Interrupt);
+                self.end_interrupt(cpu, Source::Device);
             }
             Event::WakeArrive { cpu, task } => {
                 self.n_pending -= 1;
                 self.core.wake_arrive(self.now, cpu, task);
                 self.charge_interrupt(cpu);
                 self.flush(cpu);
-                self.irq_exit(cpu, Overhead::Interrupt);
+                self.end_interrupt(cpu, Source::Device);
             }
             Event::Start { index } => {
                 self.n_pending -= 1;
                 let cpu = CpuId(0);
                 let (task, on) = self.starts[index as usize];
                 self.start_task(cpu, task, on.map(CpuId));
-                self.irq_exit_unless_joined(cpu, Source::Timer);
+                self.end_interrupt(cpu, Source::Timer);
             }
             Event::PolicyTimer { timer, request, cpu } => {
                 if self.policy_timers[timer as usize] == request {
                     self.core.timer(self.now, cpu, timer);
                     self.flush(cpu);
-                    self.irq_exit(cpu, Overhead::Interrupt);
+                    self.end_interrupt(cpu, Source::Device);
                 }
             }
         }
@@ -284,31 +289,6 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         });
         self.n_pending -= n_timers;
         self.n_stale = 0;
-    }
-
-    /// Ends an interrupt, unless the next event belongs to the same one: on a single CPU with
-    /// jiffy timers the tick and all timers due are one interrupt, else all timers due on one CPU.
-    fn irq_exit_unless_joined(&mut self, cpu: CpuId, source: Source) {
-        let joined = match self.queue.peek() {
-            Some((at, event)) if at == self.now => {
-                let next_cpu = match event {
-                    Event::Timer { task, .. } => Some(self.timer_cpu(task)),
-                    Event::Start { .. } => Some(CpuId(0)),
-                    _ => None,
-                };
-                let joins = source == Source::Timer
-                    || (self.cpus.len() == 1 && self.config.time.timers == TimerBase::Jiffies);
-                joins && next_cpu == Some(cpu)
-            }
-            _ => false,
-        };
-        if !joined {
-            let kind = match source {
-                Source::Tick => Overhead::Tick,
-                Source::Timer => Overhead::Interrupt,
-            };
-            self.irq_exit(cpu, kind);
-        }
     }
 
     /// Adds the cost of an interrupt to what `cpu` owes.

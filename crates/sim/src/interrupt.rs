@@ -1,17 +1,91 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Interrupts: how they break into what a CPU is doing, and how it goes on.
+//! Interrupts: which of one instant are one, how they break into what a CPU is doing, and how it
+//! goes on.
 
-use schedlab_policy_api::{Overhead, Policy};
+use schedlab_policy_api::{Overhead, Policy, TickOrder, TimerBase};
 use schedlab_units::{CpuId, Nanos, Time};
 
 use crate::cpu::{Phase, Stage};
 use crate::proc::Todo;
+use crate::queue::Event;
 use crate::{HostObserver, Sim};
 
+/// The interrupt that the loop is in the middle of, for events that share one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Tick,
+    Timer,
+    /// A device, another CPU, or a timer of the policy's own.
+    Device,
+}
+
 impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
+    /// Whether, at the instant of the next tick, an interrupt of a CPU that has ticked already comes
+    /// before it ([`TickOrder::CpuByCpu`]).
+    pub(crate) fn interrupt_precedes_tick(&self, tick_at: Time) -> bool {
+        self.config.time.order == TickOrder::CpuByCpu
+            && self.next_interrupt(tick_at).is_some_and(|cpu| cpu < self.ticks.next_cpu())
+    }
+
+    /// The CPU of the next event, if that is a timer's or a device's interrupt at `at`.
+    fn next_interrupt(&self, at: Time) -> Option<CpuId> {
+        match self.queue.peek() {
+            Some((time, event)) if time == at => match event {
+                Event::Timer { task, .. } => Some(self.timer_cpu(task)),
+                Event::Start { .. } => Some(CpuId(0)),
+                Event::Device { task, .. } if self.config.time.order != TickOrder::TicksFirst => {
+                    Some(self.core.tasks().cpu(task))
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Ends an interrupt, unless the next event belongs to the same one, as the order that the
+    /// policy's kernel keeps has it.
+    pub(crate) fn end_interrupt(&mut self, cpu: CpuId, source: Source) {
+        let kind = match source {
+            Source::Tick => Overhead::Tick,
+            Source::Timer | Source::Device => Overhead::Interrupt,
+        };
+        let order = self.config.time.order;
+        if order == TickOrder::Together {
+            self.n_open += usize::from(self.open_interrupts[cpu.index()].is_none());
+            self.open_interrupts[cpu.index()].get_or_insert(kind);
+            return;
+        }
+        let jiffies = self.config.time.timers != TimerBase::HighRes;
+        let may_join = match source {
+            Source::Tick => (self.cpus.len() == 1 && jiffies) || order == TickOrder::CpuByCpu,
+            Source::Timer => true,
+            Source::Device => order == TickOrder::CpuByCpu,
+        };
+        if !may_join || self.next_interrupt(self.now) != Some(cpu) {
+            self.irq_exit(cpu, kind);
+        }
+    }
+
+    /// Ends the interrupts of all CPUs in order, once no other event of this instant is one.
+    pub(crate) fn end_open_interrupts(&mut self) {
+        let queued = self.queue.peek();
+        let is_interrupt = |event| !matches!(event, Event::WorkEnd { .. });
+        if self.ticks.next_time() == self.now
+            || queued.is_some_and(|(at, event)| at == self.now && is_interrupt(event))
+        {
+            return;
+        }
+        self.n_open = 0;
+        for index in 0..self.open_interrupts.len() {
+            if let Some(kind) = self.open_interrupts[index].take() {
+                self.irq_exit(CpuId::from_index(index), kind);
+            }
+        }
+    }
+
     /// The interrupt ends: its cost is spent, then what it broke into goes on, or, if that was user
     /// mode or idling and the CPU needs it, `schedule` is called.
-    pub(crate) fn irq_exit(&mut self, cpu: CpuId, kind: Overhead) {
+    fn irq_exit(&mut self, cpu: CpuId, kind: Overhead) {
         let state = self.cpus[cpu.index()];
         let needs_resched = self.core.need_resched(cpu);
         match state.stage {

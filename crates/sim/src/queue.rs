@@ -13,7 +13,7 @@ use schedlab_units::{CpuId, TaskId, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Rank {
-    /// Expired timers, by expiry and task.
+    /// Expired timers, by task, or by CPU and in the order of arming, as the kernel has it.
     Timer = 1,
     /// Device interrupts and kicks, in the order of sending.
     Interrupt = 2,

@@ -13,13 +13,11 @@ use crate::{HostObserver, Sim};
 impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// `nanosleep`.
     ///
-    /// Where sleeps are served in jiffies, a real-time task that asks for at most 2 ms busy-waits
-    /// in the kernel instead (spec linux-2.4-goodness §4.14).
+    /// In 2.4 a real-time task that asks for at most 2 ms busy-waits in the kernel instead (spec
+    /// linux-2.4-goodness §4.14).
     pub(crate) fn sleep_for(&mut self, task: TaskId, op: &'w Op, span: Nanos) -> Flow<'w> {
         let class = self.core.tasks().get(task).class;
-        if self.config.time.timers == TimerBase::Jiffies
-            && let Some(left) = TimerBase::busy_wait(class, span)
-        {
+        if let Some(left) = self.config.time.timers.busy_wait(class, span) {
             return Flow::Again(Todo::Kernel { left, then: Then::Complete(op) });
         }
         self.arm_sleep(task, self.now.saturating_add(span));
@@ -71,30 +69,35 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// Queues the end of a sleep that is asked to end at `until`.
     pub(crate) fn arm_sleep(&mut self, task: TaskId, until: Time) {
         let span = until.saturating_since(self.now);
-        let at = match self.config.time.timers {
-            TimerBase::Jiffies => {
+        let timers = self.config.time.timers;
+        let at = match timers.sleep_jiffies(span, self.config.hz) {
+            Some(jiffies) => {
                 let tick = self.config.hz.tick();
-                // Even a sleep of 0 jiffies ends in an interrupt that is still to come.
-                let jiffies = TimerBase::sleep_jiffies(span, self.config.hz).max(1);
                 let reached = self.now.as_ns() / tick.as_ns();
-                let target = reached.saturating_add(jiffies);
+                // Even a sleep of 0 jiffies ends in an interrupt that is still to come.
+                let target = reached.saturating_add(jiffies.max(1));
                 Time::from_ns(tick.as_ns().saturating_mul(target))
             }
-            TimerBase::HighRes if self.core.tasks().get(task).class.is_rt() => until,
-            TimerBase::HighRes => until.saturating_add(self.config.cost.timer_slack.get()),
+            None if self.core.tasks().get(task).class.is_rt() => until,
+            None => until.saturating_add(self.config.cost.timer_slack.get()),
+        };
+        // Among timers of one instant: by CPU and in the order of arming, or by task.
+        let subject = match timers {
+            TimerBase::Local(_) => self.timer_cpu(task).0,
+            TimerBase::Jiffies | TimerBase::HighRes => task.0,
         };
         let proc = &mut self.procs[task.index()];
         proc.due = until;
         proc.is_armed = true;
         let event = Event::Timer { task, wait: proc.wait };
-        self.push_pending(at, Rank::Timer, task.0, event);
+        self.push_pending(at, Rank::Timer, subject, event);
     }
 
     /// The CPU that handles the timer interrupt of a sleeping task.
     pub(crate) fn timer_cpu(&self, task: TaskId) -> CpuId {
         match self.config.time.timers {
             TimerBase::Jiffies => CpuId(0),
-            TimerBase::HighRes => self.core.tasks().cpu(task),
+            TimerBase::Local(_) | TimerBase::HighRes => self.core.tasks().cpu(task),
         }
     }
 

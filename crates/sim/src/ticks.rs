@@ -35,6 +35,11 @@ impl Ticks {
     pub(crate) fn next_time(&self) -> Time {
         self.base + self.order[self.at].0
     }
+    /// Whose the next tick is.
+    #[inline]
+    pub(crate) fn next_cpu(&self) -> CpuId {
+        self.order[self.at].1
+    }
     /// Takes the next tick: whose it is.
     #[inline]
     pub(crate) fn pop(&mut self) -> CpuId {

@@ -60,7 +60,7 @@ fn show(info: &PolicyInfo, width: usize) -> String {
         TickPhase::Skewed => "CPUs tick one after the other",
     };
     let timers = match info.time.timers {
-        TimerBase::Jiffies => "sleeps end on ticks",
+        TimerBase::Jiffies | TimerBase::Local(_) => "sleeps end on ticks",
         TimerBase::HighRes => "sleeps end at the nanosecond",
     };
     text += &format!("\nHZ {}; {phase}; {timers}\n", info.time.hz.get());

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{
     Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
 use schedlab_units::{CpuId, Hz, Nanos, TaskId};
 
@@ -22,6 +22,7 @@ pub(crate) const TIME: Timekeeping = Timekeeping {
     hz: Hz::new(100),
     phase: TickPhase::Skewed,
     timers: TimerBase::Jiffies,
+    order: TickOrder::TicksFirst,
     sync: SyncWakes::MidOperation,
 };
 

@@ -4,8 +4,11 @@
 use schedlab_policy_api::Ctx;
 use schedlab_units::{CpuId, CpuSet, TaskId};
 
+use super::linux_2_6_6;
 use super::policy::O1;
+use super::task::TaskData;
 use super::tunables::{Clock, Knobs};
+use crate::linux_2_6::busiest;
 
 /// Load of a remote node that draws tasks away, in percent of the own (NODE_THRESHOLD).
 const NODE_THRESHOLD: u64 = 125;
@@ -15,11 +18,10 @@ const NODE_THRESHOLD: u64 = 125;
 ///
 /// Source: 2.6.0-test1 and 2.6.0 `sched.c` `find_busiest_queue`; spec §4.10 step 3, §5.7.
 pub(super) fn busy_imbalance(max: u32, nr: u32, knobs: &Knobs) -> Option<u32> {
-    let (max, nr) = (i64::from(max), i64::from(nr));
     let imbalance = if knobs.clock == Clock::NsCredit {
-        let imbalance = max - nr;
-        (4 * imbalance >= max).then_some(imbalance / 2)?
+        busiest::busy_imbalance(max, nr)?
     } else {
+        let (max, nr) = (i64::from(max), i64::from(nr));
         let imbalance = (max - nr) / 2;
         (imbalance >= (max + 3) / 4).then_some(imbalance)?
     };
@@ -33,12 +35,6 @@ pub(super) fn still_busier(busiest: u32, nr: u32, knobs: &Knobs) -> bool {
     busiest > if knobs.clock == Clock::NsCredit { nr } else { nr + 1 }
 }
 
-/// Whether a period of `ms` has passed at jiffy `jiffies`.
-fn is_due(jiffies: u64, ms: u64, knobs: &Knobs) -> bool {
-    let period = (ms * u64::from(knobs.hz.get()) / 1000).max(1);
-    jiffies.is_multiple_of(period)
-}
-
 impl O1 {
     /// Balancing at a tick of `cpu`: within its node, and on NUMA machines from the busiest node.
     ///
@@ -48,11 +44,14 @@ impl O1 {
             return;
         }
         let mut pulled = 0;
-        let (period, node_period) = if idle { (1, 5) } else { (200, 400) };
-        if cx.topo.nodes() > 1 && is_due(cx.jiffies.0, node_period, &self.knobs) {
+        let rate = u64::from(self.knobs.hz.get());
+        // IDLE_ and BUSY_REBALANCE_TICK, and those of nodes.
+        let (period, times) = if idle { (rate / 1000, 5) } else { (rate / 5, 2) };
+        let period = period.max(1);
+        if cx.topo.nodes() > 1 && cx.jiffies.0.is_multiple_of(period * times) {
             pulled = self.balance_node(cx, cpu, idle);
         }
-        if is_due(cx.jiffies.0, period, &self.knobs) {
+        if cx.jiffies.0.is_multiple_of(period) {
             let node = *cx.topo.node_cpus(cpu);
             self.load_balance(cx, cpu, idle, &node, pulled);
         }
@@ -91,8 +90,7 @@ impl O1 {
 
     /// Load of `node` as `cpu` sees it: half of what it was plus what runs now.
     fn node_load(&mut self, cx: &Ctx<'_>, cpu: CpuId, node: usize) -> u32 {
-        let cpus = cx.topo.cpus().filter(|c| cx.topo.node(*c) == node);
-        let running: u32 = cpus.map(|c| self.rqs[c.index()].nr_running).sum();
+        let running = self.node_running(cx, node);
         let load = &mut self.rqs[cpu.index()].prev_node_load[node];
         *load = *load / 2 + running;
         *load
@@ -112,7 +110,7 @@ impl O1 {
     ) -> u32 {
         let present = self.rqs[cpu.index()].nr_running + pulled;
         let before = self.rqs[cpu.index()].prev_cpu_load[cpu.index()];
-        let nr = if idle || present > before { present } else { before };
+        let nr = busiest::own_load(present, before, idle);
         let Some((busiest, max)) = self.find_busiest_queue(cpu, idle, mask) else { return 0 };
         let mut to_pull = match busy_imbalance(max, nr, &self.knobs) {
             Some(imbalance) if !idle => i64::from(imbalance),
@@ -124,10 +122,16 @@ impl O1 {
         }
         let (mut n_seen, mut n_asked) = (0, 0);
         let arrays = [self.expired(busiest), self.active(busiest)];
-        for task in arrays.into_iter().flat_map(|array| self.arrays.iter_from_tails(array)) {
+        let last_tick = self.rqs[busiest.index()].timestamp_last_tick;
+        let Self { arrays: all, tasks, knobs, .. } = self;
+        for task in arrays.into_iter().flat_map(|array| all.iter_from_tails(array)) {
             n_seen += 1;
-            if !self.can_migrate(cx, task, cpu, idle) {
+            let data = &mut tasks[task.index()];
+            if !can_migrate(cx, task, cpu, data, idle, last_tick, knobs) {
                 continue;
+            }
+            if knobs.smp_2_6_6 {
+                linux_2_6_6::date_pulled(data, last_tick, cx.now.as_ns());
             }
             cx.migrate(task, cpu);
             n_asked += 1;
@@ -142,45 +146,48 @@ impl O1 {
         n_asked
     }
 
-    /// The CPU of `mask` with the most tasks, two at least, and that number. A busy CPU takes the
-    /// smaller of the present and the last number.
-    ///
-    /// Source: 2.6.0-test1 `sched.c` `find_busiest_queue`; spec §4.10 step 2.
+    /// The CPU of `mask` with the most tasks, two at least, and that number.
     fn find_busiest_queue(
         &mut self,
         cpu: CpuId,
         idle: bool,
         mask: &CpuSet,
     ) -> Option<(CpuId, u32)> {
-        let (mut max, mut busiest) = (1, None);
-        for other in mask.iter() {
-            let present = self.rqs[other.index()].nr_running;
-            let before = &mut self.rqs[cpu.index()].prev_cpu_load[other.index()];
-            let load = if idle || present < *before { present } else { *before };
-            *before = present;
-            if load > max && other != cpu {
-                (max, busiest) = (load, Some(other));
-            }
-        }
-        Some((busiest?, max))
+        let mut memory = core::mem::take(&mut self.rqs[cpu.index()].prev_cpu_load);
+        let present = |other: usize| self.rqs[other].nr_running;
+        let cpus = mask.iter().map(CpuId::index);
+        let found = busiest::busiest_queue(cpu.index(), idle, cpus, present, &mut memory);
+        self.rqs[cpu.index()].prev_cpu_load = memory;
+        found.map(|(busiest, max)| (CpuId::from_index(busiest), max))
     }
+}
 
-    /// Whether `task` may be pulled to `cpu`.
-    ///
-    /// 2.6.0-test1 and G3 have the rule for hot caches the wrong way round: it binds idle CPUs.
-    ///
-    /// Source: 2.6.0-test1, G3 and 2.6.0 `sched.c` `can_migrate_task`; spec §4.10 step 5, §5.2.
-    fn can_migrate(&self, cx: &Ctx<'_>, task: TaskId, cpu: CpuId, idle: bool) -> bool {
-        let facts = cx.tasks.get(task);
-        if facts.on_cpu || !facts.affinity.contains(cpu) {
-            return false;
-        }
-        let (data, knobs) = (&self.tasks[task.index()], &self.knobs);
-        let since = cx.now.as_ns().saturating_sub(data.timestamp);
-        match knobs.clock {
-            Clock::Tick => !idle || cx.jiffies.0 - data.last_run > knobs.cache_decay_ticks,
-            Clock::Ns => !idle || since >> 10 > knobs.cache_decay_ticks,
-            Clock::NsCredit => idle || since / knobs.hz.tick().as_ns() > knobs.cache_decay_ticks,
-        }
+/// Whether `task` may be pulled to `cpu` from a CPU that last ticked at `last_tick`.
+///
+/// 2.6.0-test1 and G3 have the rule for hot caches the wrong way round: it binds idle CPUs.
+///
+/// Source: 2.6.0-test1, G3, 2.6.0 and 2.6.6 `sched.c` `can_migrate_task`; specs linux-2.6-o1 §4.10
+/// step 5, §5.2, linux-2.6-spa §4.1 load_balance step 4.
+fn can_migrate(
+    cx: &Ctx<'_>,
+    task: TaskId,
+    cpu: CpuId,
+    data: &TaskData,
+    idle: bool,
+    last_tick: u64,
+    knobs: &Knobs,
+) -> bool {
+    let facts = cx.tasks.get(task);
+    if facts.on_cpu || !facts.affinity.contains(cpu) {
+        return false;
+    }
+    if knobs.smp_2_6_6 {
+        return idle || linux_2_6_6::is_cold(data, last_tick, knobs);
+    }
+    let since = cx.now.as_ns().saturating_sub(data.avg.timestamp);
+    match knobs.clock {
+        Clock::Tick => !idle || cx.jiffies.0 - data.last_run > knobs.cache_decay_ticks,
+        Clock::Ns => !idle || since >> 10 > knobs.cache_decay_ticks,
+        Clock::NsCredit => idle || since / knobs.hz.tick().as_ns() > knobs.cache_decay_ticks,
     }
 }

@@ -15,7 +15,7 @@ use super::task::Kind;
 impl O1 {
     /// `prio` and `static_prio` on the kernel's scale; `sleep_avg` in ticks or ns as `clock` says;
     /// `bonus`; `interactive`; `time_slice` in ticks; `array`: 1 active, 0 expired, −1 none;
-    /// `expired_timestamp` of its CPU in jiffies, 0 = unset.
+    /// `expired_timestamp` of its CPU in jiffies, 0 = unset; `interactive_credit`.
     pub(super) fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let data = &self.tasks[task.index()];
         let cpu = view.tasks.cpu(task);
@@ -23,12 +23,13 @@ impl O1 {
         let rq = &self.rqs[cpu.index()];
         out.push(("prio", data.prio.into()));
         out.push(("static_prio", data.static_prio.into()));
-        out.push(("sleep_avg", data.sleep_avg as i64));
-        out.push(("bonus", bonus(data.sleep_avg, &self.knobs).into()));
+        out.push(("sleep_avg", data.avg.sleep_avg as i64));
+        out.push(("bonus", bonus(data.avg.sleep_avg, &self.knobs).into()));
         out.push(("interactive", (!data.is_rt() && is_interactive(data, &self.knobs)).into()));
         out.push(("time_slice", data.time_slice.into()));
         out.push(("array", array.map_or(-1, i64::from)));
         out.push(("expired_timestamp", rq.expired_timestamp as i64));
+        out.push(("interactive_credit", data.avg.interactive_credit));
     }
 
     /// I9.
@@ -53,9 +54,10 @@ impl O1 {
             if !range_is_right
                 || usize::from(data.prio) >= MAX_PRIO
                 || (array.is_some() && self.arrays.prio_of(task) != data.prio)
-                || data.sleep_avg > self.knobs.max_sleep_avg
+                || data.avg.sleep_avg > self.knobs.max_sleep_avg
                 || (runnable && data.time_slice == 0 && data.kind != Kind::Fifo)
                 || data.static_prio != facts.nice.prio().0
+                || data.pulled
             {
                 return Err(format!("task {task} cannot be {data:?}"));
             }

@@ -21,13 +21,12 @@
 //! Source: the patch as re-based on test1-bk2 by R. Thomas, 25 Jul 2003; spec §5.2, §5.4.
 
 use super::prio::effective_prio;
-use super::task::{Activated, TaskData};
+use super::task::TaskData;
 use super::tunables::{Knobs, RqWait};
+use crate::linux_2_6::sleep_avg::Activated;
 
 /// `EXIT_WEIGHT`: a child weighs a fourth.
 const EXIT_WEIGHT: u64 = 3;
-/// `ON_RUNQUEUE_WEIGHT` 30 % as the kernel has it, in 128ths.
-const ON_RUNQUEUE_128THS: u64 = 30 * 128 / 100;
 
 /// Bonus of a sleep average in ns. Both are cut to units of 1024 ns first.
 ///
@@ -56,10 +55,11 @@ pub(super) fn exit_sleep_avg(parent: u64, child: u64) -> u64 {
 ///
 /// Source: G3 `sched.c` `recalc_task_prio`.
 pub(super) fn recalc_task_prio(task: &mut TaskData, now: u64, knobs: &Knobs) {
-    let slept = (now - task.timestamp).min(knobs.max_sleep_avg);
-    let sleep_avg = (task.sleep_avg + slept).min(knobs.max_sleep_avg);
-    if sleep_avg != task.sleep_avg {
-        task.sleep_avg = sleep_avg;
+    // A move to another CPU can date a task ahead (`smp_rules=2.6.6`); the kernel's u64 wraps.
+    let slept = now.wrapping_sub(task.avg.timestamp).min(knobs.max_sleep_avg);
+    let sleep_avg = (task.avg.sleep_avg + slept).min(knobs.max_sleep_avg);
+    if sleep_avg != task.avg.sleep_avg {
+        task.avg.sleep_avg = sleep_avg;
         task.prio = effective_prio(task, knobs);
     }
 }
@@ -71,12 +71,12 @@ pub(super) fn activate(task: &mut TaskData, now: u64, by_interrupt: bool, knobs:
     if !(knobs.interruptible_only_credit && task.uninterruptible) {
         recalc_task_prio(task, now, knobs);
     }
-    task.activated = match knobs.rq_wait_credit {
+    task.avg.activated = match knobs.rq_wait_credit {
         RqWait::None => Activated::No,
         _ if by_interrupt => Activated::ByInterrupt,
         _ => Activated::ByTask,
     };
-    task.timestamp = now;
+    task.avg.timestamp = now;
 }
 
 /// Moves `timestamp` so that only the share of the wait that counts lies between it and the
@@ -84,12 +84,7 @@ pub(super) fn activate(task: &mut TaskData, now: u64, by_interrupt: bool, knobs:
 ///
 /// Source: A3 `sched.c` `schedule`, `ON_RUNQUEUE_WEIGHT`.
 pub(super) fn end_of_credited_wait(task: &TaskData, now: u64, knobs: &Knobs) -> u64 {
-    let wait = now - task.timestamp;
-    if knobs.rq_wait_credit == RqWait::Weighted && task.activated == Activated::ByTask {
-        task.timestamp + wait * ON_RUNQUEUE_128THS / 128
-    } else {
-        now
-    }
+    task.avg.end_of_wait(now, knobs.rq_wait_credit == RqWait::Weighted)
 }
 
 /// `task` was chosen for the first time since its wake-up: its wait is credited.
@@ -97,7 +92,7 @@ pub(super) fn end_of_credited_wait(task: &TaskData, now: u64, knobs: &Knobs) -> 
 /// Source: G3 `sched.c` `schedule`.
 pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, knobs: &Knobs) {
     let end = end_of_credited_wait(task, now, knobs);
-    task.activated = Activated::No;
+    task.avg.activated = Activated::No;
     recalc_task_prio(task, end, knobs);
 }
 
@@ -105,9 +100,9 @@ pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, knobs: &Knobs) {
 ///
 /// Source: G3 `sched.c` `schedule`.
 pub(super) fn charge(task: &mut TaskData, now: u64, knobs: &Knobs) {
-    let run = (now - task.timestamp).min(knobs.max_sleep_avg);
-    task.sleep_avg = task.sleep_avg.saturating_sub(run);
-    task.timestamp = now;
+    let run = (now - task.avg.timestamp).min(knobs.max_sleep_avg);
+    task.avg.sleep_avg = task.avg.sleep_avg.saturating_sub(run);
+    task.avg.timestamp = now;
 }
 
 /// Whether a task with `time_slice` of `timeslice` ticks left, not 0, goes behind its equals.

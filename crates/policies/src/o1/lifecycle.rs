@@ -8,7 +8,7 @@ use super::policy::O1;
 use super::prio::{effective_prio, max_timeslice};
 use super::task::TaskData;
 use super::tunables::Clock;
-use super::{credit, g3, test1};
+use super::{g3, test1};
 
 impl O1 {
     /// Copies into `child` what a fork copies from `parent`, and gives it its half of the slice.
@@ -16,8 +16,8 @@ impl O1 {
     /// Source: 2.6.0-test1 `fork.c` `copy_process`; spec §4.2 step 1.
     pub(super) fn inherit(&self, child: &mut TaskData, parent: TaskId) {
         let from = &self.tasks[parent.index()];
-        child.sleep_avg = from.sleep_avg;
-        child.activated = from.activated;
+        child.avg.sleep_avg = from.avg.sleep_avg;
+        child.avg.activated = from.avg.activated;
         child.time_slice = from.time_slice.div_ceil(2);
         child.first_time_slice = true;
         // The node of the list of waiting tasks points to itself.
@@ -54,12 +54,12 @@ impl O1 {
         let divide = |sleep_avg| match knobs.clock {
             Clock::Tick => (sleep_avg, test1::fork_sleep_avg(sleep_avg, knobs)),
             Clock::Ns => g3::fork_sleep_avg(sleep_avg, knobs),
-            Clock::NsCredit => credit::fork_sleep_avg(sleep_avg, knobs),
+            Clock::NsCredit => knobs.scale.fork(sleep_avg),
         };
         let from = &mut self.tasks[parent.index()];
-        from.sleep_avg = divide(from.sleep_avg).0;
+        from.avg.sleep_avg = divide(from.avg.sleep_avg).0;
         let data = &mut self.tasks[child.index()];
-        data.sleep_avg = divide(data.sleep_avg).1;
+        data.avg.sleep_avg = divide(data.avg.sleep_avg).1;
         data.prio = effective_prio(data, knobs);
         let together = self.arrays.array_of(parent).is_some_and(|array| array / 2 == cpu.index());
         if together && Self::resembles(&self.tasks[child.index()], &self.tasks[parent.index()]) {
@@ -85,14 +85,14 @@ impl O1 {
     pub(super) fn sched_exit(&mut self, child: TaskId, parent: TaskId) {
         let child = &self.tasks[child.index()];
         let (slice, child_avg) =
-            (if child.first_time_slice { child.time_slice } else { 0 }, child.sleep_avg);
+            (if child.first_time_slice { child.time_slice } else { 0 }, child.avg.sleep_avg);
         let from = &mut self.tasks[parent.index()];
         if slice > 0 {
             from.time_slice = (from.time_slice + slice).min(max_timeslice(self.knobs.hz));
         }
-        from.sleep_avg = match self.knobs.clock {
-            Clock::Tick => test1::exit_sleep_avg(from.sleep_avg, child_avg),
-            Clock::Ns | Clock::NsCredit => g3::exit_sleep_avg(from.sleep_avg, child_avg),
+        from.avg.sleep_avg = match self.knobs.clock {
+            Clock::Tick => test1::exit_sleep_avg(from.avg.sleep_avg, child_avg),
+            Clock::Ns | Clock::NsCredit => g3::exit_sleep_avg(from.avg.sleep_avg, child_avg),
         };
     }
 
@@ -125,15 +125,29 @@ impl O1 {
         }
     }
 
-    /// Class or real-time priority has changed: to the active array, and nobody is disturbed.
+    /// Class or real-time priority has changed: to the active array. 2.6.6 looks whom that disturbs.
     ///
-    /// Source: 2.6.0-test1 `sched.c` `setscheduler`; spec §4.8.
+    /// Source: 2.6.0-test1 and 2.6.6 `sched.c` `setscheduler`; specs linux-2.6-o1 §4.8,
+    /// linux-2.6-spa §4.1.
     pub(super) fn setscheduler(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
         let facts = cx.tasks.get(task);
-        self.tasks[task.index()].copy_facts(facts);
-        if self.arrays.array_of(task).is_some() {
-            self.arrays.dequeue(task);
-            self.append(task, self.active(facts.cpu));
+        let data = &mut self.tasks[task.index()];
+        let old = data.prio;
+        data.copy_facts(facts);
+        let new = data.prio;
+        if self.arrays.array_of(task).is_none() {
+            return;
+        }
+        self.arrays.dequeue(task);
+        self.append(task, self.active(facts.cpu));
+        let curr = cx.curr(facts.cpu);
+        let disturbs = match curr {
+            Some(curr) if curr == task => new > old,
+            Some(curr) => new < self.tasks[curr.index()].prio,
+            None => true,
+        };
+        if self.knobs.setscheduler_preempts && disturbs {
+            cx.resched(cx.tasks.cpu(task));
         }
     }
 }

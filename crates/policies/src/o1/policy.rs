@@ -5,16 +5,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, SyncWakes,
-    TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, SleepUnit,
+    SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
 use super::prio::{effective_prio, timeslice};
-use super::prio_array::PrioArrays;
-use super::task::{Activated, TaskData};
-use super::tunables::{Clock, Knobs, O1Tunables, RqWait, VARIANTS};
-use super::{credit, g3, test1};
+use super::prio_array::{MAX_PRIO, PrioArrays};
+use super::task::TaskData;
+use super::tunables::{Clock, Knobs, O1Tunables, VARIANTS};
+use super::{credit, g3, linux_2_6_6, test1};
+use crate::linux_2_6::sleep_avg::Activated;
 
 /// The O(1) scheduler of Linux 2.6 before the fair ones.
 ///
@@ -42,6 +43,11 @@ pub(super) struct RunQueue {
     pub(super) nr_running: u32,
     /// Jiffies, 0 = unset.
     pub(super) expired_timestamp: u64,
+    /// Best static priority that has joined the expired array since the arrays last changed places;
+    /// `MAX_PRIO` = none.
+    pub(super) best_expired_prio: u8,
+    /// The last tick in ns, an `unsigned long`.
+    pub(super) timestamp_last_tick: u64,
     /// What this CPU saw of each CPU when it last balanced.
     pub(super) prev_cpu_load: Vec<u32>,
     /// Decaying load of each node as this CPU saw it.
@@ -75,7 +81,8 @@ impl PolicyDef for O1 {
         time: Timekeeping {
             hz: Hz::new(1000),
             phase: TickPhase::Aligned,
-            timers: TimerBase::Jiffies,
+            timers: TimerBase::Local(SleepUnit::Tick),
+            order: TickOrder::CpuByCpu,
             sync: SyncWakes::MidOperation,
         },
         work_conserving: Some(
@@ -85,6 +92,12 @@ impl PolicyDef for O1 {
              waker's CPU may not take over goes unnoticed (spec linux-2.6-o1 §4.3, §4.10)",
         ),
     };
+    fn time(tunables: &O1Tunables) -> Timekeeping {
+        match tunables.timekeeping {
+            0 => Self::INFO.time,
+            _ => linux_2_6_6::TIME,
+        }
+    }
     fn build(tunables: &O1Tunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
         let knobs = Knobs::new(tunables, n_cpus, build.hz);
@@ -92,6 +105,8 @@ impl PolicyDef for O1 {
             active: 0,
             nr_running: 0,
             expired_timestamp: 0,
+            best_expired_prio: MAX_PRIO as u8,
+            timestamp_last_tick: 0,
             prev_cpu_load: alloc::vec![0; n_cpus],
             prev_node_load: alloc::vec![0; build.topo.nodes() as usize],
         };
@@ -121,7 +136,7 @@ impl O1 {
             self.arrays.dequeue(task);
         }
         let data = &mut self.tasks[task.index()];
-        data.sleep_avg = sleep_avg;
+        data.avg.sleep_avg = sleep_avg;
         data.prio = effective_prio(data, &self.knobs);
         if let Some(array) = array {
             self.arrays.enqueue(task, array, data.prio);
@@ -171,7 +186,7 @@ impl O1 {
     /// Credits the sleep of a task just enqueued at its old priority, and puts it where it belongs.
     ///
     /// Source: 2.6.0-test1 `sched.c` `activate_task`; spec §4.3.
-    fn activate(&mut self, cx: &Ctx<'_>, task: TaskId, by_interrupt: bool) {
+    pub(super) fn activate(&mut self, cx: &Ctx<'_>, task: TaskId, by_interrupt: bool) {
         let knobs = &self.knobs;
         let data = &mut self.tasks[task.index()];
         let (old, now) = (data.prio, cx.now.as_ns());
@@ -196,7 +211,7 @@ impl O1 {
         let Wake::Wakeup { waker, sync } = wake else { return };
         let here = cpu == cx.this_cpu;
         if self.knobs.clock == Clock::NsCredit && self.tasks[task.index()].uninterruptible {
-            self.tasks[task.index()].activated = Activated::FromUninterruptible;
+            self.tasks[task.index()].avg.activated = Activated::Uninterruptible;
         }
         if sync && (here || self.knobs.clock != Clock::NsCredit) {
             // The kernel would have waited for the switch away from the task and then taken it to
@@ -222,7 +237,9 @@ impl Policy for O1 {
             Enqueue::Wakeup | Enqueue::Migrate => self.append(task, self.active(cpu)),
             Enqueue::Restore => unreachable!("changes leave tasks on their queues"),
         }
-        if why != Enqueue::Migrate {
+        if why == Enqueue::Migrate {
+            self.arrive(cx, task);
+        } else {
             self.track_waiting(cpu, task, cx.jiffies.0);
         }
     }
@@ -249,7 +266,8 @@ impl Policy for O1 {
         let comes_here = match wake {
             Wake::Wakeup { sync, .. } => sync && facts.affinity.contains(cx.this_cpu),
             Wake::Fork => facts.parent.is_some(),
-            Wake::Exec | Wake::Migrate => false,
+            Wake::Exec => return self.best_cpu_for_exec(cx, task),
+            Wake::Migrate => false,
         };
         if comes_here { cx.this_cpu } else { facts.cpu }
     }
@@ -264,6 +282,9 @@ impl Policy for O1 {
             Wake::Fork | Wake::Migrate => {
                 if self.preempts(cx, cpu, woken, wake) {
                     cx.resched(cpu);
+                }
+                if wake == Wake::Migrate {
+                    self.date_arrival(cpu, woken);
                 }
             }
             Wake::Exec => {}
@@ -290,7 +311,7 @@ impl Policy for O1 {
         match parent {
             Some(parent) => self.inherit(&mut data, parent),
             None => {
-                data.sleep_avg = self.knobs.start_sleep_avg;
+                data.avg.sleep_avg = self.knobs.start_sleep_avg;
                 data.time_slice = timeslice(data.static_prio, self.knobs.hz);
                 data.prio = effective_prio(&data, &self.knobs);
             }
@@ -355,34 +376,5 @@ impl Policy for O1 {
 
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {
         self.check(view)
-    }
-}
-
-impl O1 {
-    /// Credits the wait of `next`, which was chosen for the first time since it woke.
-    pub(super) fn credit_rq_wait(&mut self, cx: &Ctx<'_>, next: TaskId) {
-        let (knobs, now) = (&self.knobs, cx.now.as_ns());
-        let data = &mut self.tasks[next.index()];
-        let woken = matches!(data.activated, Activated::ByTask | Activated::ByInterrupt);
-        if woken && knobs.rq_wait_credit != RqWait::None {
-            if knobs.clock == Clock::NsCredit {
-                let is_user = cx.tasks.get(next).mm.is_some();
-                credit::credit_rq_wait(data, now, is_user, knobs);
-            } else {
-                g3::credit_rq_wait(data, now, knobs);
-            }
-            self.requeue(next);
-        }
-        self.tasks[next.index()].activated = Activated::No;
-    }
-
-    /// Charges `prev` for the stint that ends now.
-    pub(super) fn charge(&mut self, prev: TaskId, now: u64) {
-        let data = &mut self.tasks[prev.index()];
-        match self.knobs.clock {
-            Clock::Tick => {}
-            Clock::Ns => g3::charge(data, now, &self.knobs),
-            Clock::NsCredit => credit::charge(data, now, &self.knobs),
-        }
     }
 }

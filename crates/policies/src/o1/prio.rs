@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Formulas that all variants share: slices, the interactivity threshold, dynamic priority.
-
-use schedlab_units::Hz;
+//! Formulas that all variants share: the interactivity threshold and dynamic priority.
 
 use super::task::TaskData;
 use super::tunables::{Clock, Knobs};
 use super::{credit, g3, test1};
+use crate::linux_2_6::sleep_avg;
+pub(super) use crate::linux_2_6::sleep_avg::{max_timeslice, timeslice};
 
 /// Number of real-time priorities; those of nice follow (MAX_RT_PRIO).
 pub(super) const MAX_RT_PRIO: u8 = 100;
 /// The worst priority of nice.
 const LOWEST: u8 = 139;
-
-/// Shortest slice in ticks, 10 ms (MIN_TIMESLICE); at least one tick.
-fn min_timeslice(hz: Hz) -> u32 {
-    (10 * hz.get() / 1000).max(1)
-}
-
-/// Longest slice in ticks, 200 ms (MAX_TIMESLICE).
-///
-/// Source: 2.6.0-test1 `sched.c`; spec §2.
-pub(super) fn max_timeslice(hz: Hz) -> u32 {
-    (200 * hz.get() / 1000).max(min_timeslice(hz))
-}
-
-/// Slice in ticks of a task with static priority 100 … 139.
-///
-/// Source: 2.6.0-test1 `sched.c` `BASE_TIMESLICE`; spec §2.
-pub(super) fn timeslice(static_prio: u8, hz: Hz) -> u32 {
-    let (min, max) = (min_timeslice(hz), max_timeslice(hz));
-    min + (max - min) * u32::from(LOWEST - static_prio) / 39
-}
 
 /// Bonus that makes a task of static priority 100 … 139 interactive.
 ///
@@ -39,8 +19,7 @@ pub(super) fn timeslice(static_prio: u8, hz: Hz) -> u32 {
 ///
 /// Source: 2.6.0-test1 `sched.c` `DELTA`, `INTERACTIVE_DELTA`.
 pub(super) fn delta(static_prio: u8, knobs: &Knobs) -> i32 {
-    let nice = i64::from(static_prio) - 120;
-    (nice * (knobs.bonus_span / 100) / 40) as i32 + 2
+    sleep_avg::delta(i32::from(static_prio) - 120, knobs.bonus_span.unsigned_abs() / 100) as i32
 }
 
 /// Bonus of a sleep average, −5 … 5 with the default ratio.
@@ -59,7 +38,7 @@ pub(super) fn effective_prio(task: &TaskData, knobs: &Knobs) -> u8 {
     if task.is_rt() {
         return task.prio;
     }
-    let prio = i32::from(task.static_prio) - bonus(task.sleep_avg, knobs);
+    let prio = i32::from(task.static_prio) - bonus(task.avg.sleep_avg, knobs);
     prio.clamp(i32::from(MAX_RT_PRIO), i32::from(LOWEST)) as u8
 }
 

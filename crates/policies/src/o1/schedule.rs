@@ -6,9 +6,11 @@ use schedlab_units::{CpuId, TaskId};
 
 use super::policy::O1;
 use super::prio::{effective_prio, is_interactive, timeslice};
+use super::prio_array::MAX_PRIO;
 use super::task::Kind;
-use super::tunables::Clock;
+use super::tunables::{Clock, RqWait};
 use super::{credit, g3, test1};
+use crate::linux_2_6::sleep_avg::Activated;
 
 impl O1 {
     /// The next task of `cpu`: the head of the best list of the active array.
@@ -27,6 +29,7 @@ impl O1 {
             let rq = &mut self.rqs[cpu.index()];
             rq.active = 1 - rq.active;
             rq.expired_timestamp = 0;
+            rq.best_expired_prio = MAX_PRIO as u8;
             self.stats.array_switches += 1;
         }
         let next = self.arrays.first(self.active(cpu))?;
@@ -35,7 +38,7 @@ impl O1 {
         }
         self.leave(cx, prev);
         if Some(next) != prev {
-            self.tasks[next.index()].timestamp = cx.now.as_ns();
+            self.tasks[next.index()].avg.timestamp = cx.now.as_ns();
             if let Some(prev) = prev
                 && cx.tasks.get(prev).state == TaskState::Running
             {
@@ -55,8 +58,38 @@ impl O1 {
         }
     }
 
+    /// Credits the wait of `next`, which was chosen for the first time since it woke.
+    fn credit_rq_wait(&mut self, cx: &Ctx<'_>, next: TaskId) {
+        let (knobs, now) = (&self.knobs, cx.now.as_ns());
+        let data = &mut self.tasks[next.index()];
+        let counts =
+            knobs.rq_wait_credit != RqWait::None && (knobs.rt_wait_credit || !data.is_rt());
+        if data.avg.has_waited() && counts {
+            if knobs.clock == Clock::NsCredit {
+                let is_user = cx.tasks.get(next).mm.is_some();
+                credit::credit_rq_wait(data, now, is_user, knobs);
+            } else {
+                g3::credit_rq_wait(data, now, knobs);
+            }
+            self.requeue(next);
+        }
+        self.tasks[next.index()].avg.activated = Activated::No;
+    }
+
+    /// Charges `prev` for the stint that ends now.
+    fn charge(&mut self, prev: TaskId, now: u64) {
+        let data = &mut self.tasks[prev.index()];
+        match self.knobs.clock {
+            Clock::Tick => {}
+            Clock::Ns => g3::charge(data, now, &self.knobs),
+            Clock::NsCredit => data.avg.charge(&self.knobs.scale, now),
+        }
+    }
+
     /// Source: 2.6.0-test1 `sched.c` `scheduler_tick`; spec §4.5.
     pub(super) fn scheduler_tick(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
+        let now = self.knobs.scale.word.wrap(cx.now.as_ns());
+        self.rqs[cpu.index()].timestamp_last_tick = now;
         if let Some(curr) = cx.curr(cpu) {
             self.tick_current(cx, cpu, curr);
             self.rebalance_tick(cx, cpu, false);
@@ -110,7 +143,7 @@ impl O1 {
             // No patch combines ticks with a granularity, but the knob works for both clocks.
             Clock::Tick | Clock::Ns => g3::requeues_now(data.time_slice, slice, knobs),
             Clock::NsCredit => {
-                let granularity = credit::granularity(data.sleep_avg, knobs);
+                let granularity = credit::granularity(data.avg.sleep_avg, knobs);
                 // Unsigned, as in the kernel, where a slice can be longer than that of its nice.
                 let elapsed = slice.wrapping_sub(data.time_slice);
                 is_interactive(data, knobs)
@@ -136,7 +169,7 @@ impl O1 {
         if self.knobs.any_end_stamps {
             self.stamp_expired(cpu, jiffies);
         }
-        if interactive && !self.is_starving(cpu, jiffies) {
+        if interactive && !self.is_starving(cpu, jiffies) && !self.is_outranked(cpu, curr) {
             self.stats.reinsertions += 1;
             self.append(curr, self.active(cpu));
             return;
@@ -144,6 +177,8 @@ impl O1 {
         self.stats.expirations += 1;
         self.stats.starved_expirations += i64::from(interactive);
         self.stamp_expired(cpu, jiffies);
+        let rq = &mut self.rqs[cpu.index()];
+        rq.best_expired_prio = rq.best_expired_prio.min(self.tasks[curr.index()].static_prio);
         self.append(curr, self.expired(cpu));
     }
 

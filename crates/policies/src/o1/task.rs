@@ -3,6 +3,8 @@
 
 use schedlab_policy_api::{SchedClass, Task};
 
+use crate::linux_2_6::sleep_avg::SleepAvg;
+
 /// How a task uses its slice. Classes that 2.6.0 did not have count as SCHED_NORMAL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -21,19 +23,6 @@ impl Kind {
     }
 }
 
-/// Who woke a task that has not run since (`activated`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activated {
-    /// Nobody: it has run since, or its wait is not to be credited.
-    No,
-    /// A task (1).
-    ByTask,
-    /// An interrupt (2).
-    ByInterrupt,
-    /// Anybody, from an uninterruptible sleep (−1, 2.6.0).
-    FromUninterruptible,
-}
-
 /// Fields of `struct task_struct` that the scheduler owns.
 #[derive(Clone, Debug)]
 pub(super) struct TaskData {
@@ -42,21 +31,19 @@ pub(super) struct TaskData {
     /// Priority of nice, 100 … 139.
     pub(super) static_prio: u8,
     pub(super) kind: Kind,
-    /// Ticks, or ns as the clock says.
-    pub(super) sleep_avg: u64,
+    /// Interactivity; `sleep_avg` in ticks or ns as the clock says, `timestamp` of going to sleep,
+    /// of waking up, or of the last choice, `interactive_credit` from 2.6.0 on.
+    pub(super) avg: SleepAvg,
     /// Ticks left.
     pub(super) time_slice: u32,
     /// The slice is what the fork gave; no slice of its own has begun.
     pub(super) first_time_slice: bool,
     /// Jiffies when it was last the previous task of `schedule`.
     pub(super) last_run: u64,
-    /// ns: of going to sleep, of waking up, or of the last choice.
-    pub(super) timestamp: u64,
-    pub(super) activated: Activated,
-    /// 2.6.0 only.
-    pub(super) interactive_credit: i32,
     /// The present or last sleep is an uninterruptible one.
     pub(super) uninterruptible: bool,
+    /// It is on its way to the CPU whose balancer pulled it (2.6.6).
+    pub(super) pulled: bool,
     /// Whether its node of the list of waiting tasks (Chazarain's patch) looks linked, which that
     /// of a forked child does without being so.
     pub(super) node_is_set: bool,
@@ -71,14 +58,12 @@ impl TaskData {
             prio: facts.static_prio().0,
             static_prio: facts.nice.prio().0,
             kind: Kind::of(facts.class),
-            sleep_avg: 0,
+            avg: SleepAvg { timestamp: now, ..SleepAvg::default() },
             time_slice: 0,
             first_time_slice: false,
             last_run: jiffies,
-            timestamp: now,
-            activated: Activated::No,
-            interactive_credit: 0,
             uninterruptible: false,
+            pulled: false,
             node_is_set: false,
             activated_timestamp: 0,
         }

@@ -43,9 +43,9 @@ pub(super) fn activate(task: &mut TaskData, jiffies: u64, knobs: &Knobs) {
     // Signed in the kernel: a task that slept across no tick has slept for −1.
     let slept = (jiffies - task.last_run) as i64 - i64::from(knobs.sleep_minus_one);
     if slept > 0 {
-        let sleep_avg = (task.sleep_avg + slept as u64).min(knobs.max_sleep_avg);
-        if sleep_avg != task.sleep_avg {
-            task.sleep_avg = sleep_avg;
+        let sleep_avg = (task.avg.sleep_avg + slept as u64).min(knobs.max_sleep_avg);
+        if sleep_avg != task.avg.sleep_avg {
+            task.avg.sleep_avg = sleep_avg;
             task.prio = effective_prio(task, knobs);
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn activate(task: &mut TaskData, jiffies: u64, knobs: &Knobs) {
 ///
 /// Source: 2.6.0-test1 `sched.c` `scheduler_tick`; spec §4.5 step 3.
 pub(super) fn tick(task: &mut TaskData) {
-    task.sleep_avg = task.sleep_avg.saturating_sub(1);
+    task.avg.sleep_avg = task.avg.sleep_avg.saturating_sub(1);
 }
 
 /// Whether a pulled task with `pulled` ticks left disturbs a current one of equal priority with

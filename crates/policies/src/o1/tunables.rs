@@ -2,9 +2,9 @@
 //! Knobs and variants of the policy, and their resolved form for one machine.
 
 use schedlab_policy_api::Variant;
-use schedlab_units::{Hz, Nanos, Nice};
+use schedlab_units::{Hz, Nanos};
 
-use super::prio::timeslice;
+use crate::linux_2_6::sleep_avg::{Scale, Word};
 
 schedlab_policy_api::tunables! {
     /// Knobs of [`crate::O1`]; the defaults are 2.6.0-test1.
@@ -54,12 +54,32 @@ schedlab_policy_api::tunables! {
         interruptible_only_credit: flag = false, "G. Chazarain, 8 Jul 2003";
         /// Sleep average of a task that starts the workload, in percent of the maximum.
         start_sleep_avg: int = 0 => 0..=100, "spec linux-2.6-o1 §6.16, a modelling knob";
-        /// Sums of 2.6.0 that exceed 32 bits wrap, as on a 32-bit machine.
-        wrap_32_bit: flag = false, "spec linux-2.6-o1 §6.13";
+        /// Sums of 2.6.0 and 2.6.6 that exceed 32 bits wrap, as on a 32-bit machine; under
+        /// `smp_rules=2.6.6` the time of the last tick too.
+        wrap_32_bit: flag = false, "specs linux-2.6-o1 §6.13, linux-2.6-spa §6 Q5, Q6; on: i386";
         /// Time since a task ran during which it counts as cache-hot: in ticks; in 1.024 µs
         /// under `clock=ns`, where the units do not match.
         cache_decay_ticks: int = 1 => 0..=1000, "2.6.0-test1 i386 smpboot.c cache_decay_ticks; \
-             spec linux-2.6-o1 §4.10, §5.2";
+             specs linux-2.6-o1 §4.10, §5.2, linux-2.6-spa §5";
+        /// An interactive task also expires while a task of better static priority waits in the
+        /// expired array.
+        best_expired_prio: flag = false, "2.6.6 sched.c EXPIRED_STARVING; C. Kolivas, \
+             18 Jan 2004 (O21)";
+        /// The wait of a real-time task is credited too when it is picked, which puts it to the
+        /// tail of its list.
+        rt_wait_credit: flag = true, "2.6.0 sched.c schedule; off: 2.6.6, changed on 28 Mar 2004";
+        /// A change of class disturbs a CPU that should run another task after it.
+        setscheduler_preempts: flag = false, "2.6.6 sched.c setscheduler";
+        /// Rules of moves between CPUs. 2.6.6 dates by the last tick of the CPU that a task leaves,
+        /// activates in full a task that affinity moves, weighs nodes by tasks in a tenth of a CPU,
+        /// and balances at exec.
+        smp_rules: choice["2.6.0", "2.6.6"] = 0, "2.6.0-test1 and 2.6.6 sched.c pull_task, \
+             move_task_away, find_busiest_node, sched_best_cpu; spec linux-2.6-spa §4.1";
+        /// Habits of the kernel around the scheduler. 2.6.0: sleeps of whole milliseconds, each
+        /// CPU's tick, timers and `schedule` after those of the one before. 2.6.6: sleeps counted
+        /// in TICK_NSEC of i386; all ticks of an instant, then timers, then every `schedule`.
+        timekeeping: choice["2.6.0", "2.6.6"] = 0, "specs linux-2.6-o1 §4.0, \
+             linux-2.6-spa §4, §6 Q12";
     }
 }
 
@@ -97,6 +117,25 @@ pub(super) const VARIANTS: &[Variant] = &[
             ("expired_ts_rule", 1),
             ("rq_wait_credit", 2),
             ("child_penalty", 95),
+        ],
+    },
+    Variant {
+        name: "2.6.6",
+        about: "mainline, May 2004, on i386: the last before scheduler domains",
+        set: &[
+            ("clock", 2),
+            ("max_sleep_avg", 1_020_000_000),
+            ("starvation_limit", 1_020_000_000),
+            ("expired_ts_rule", 1),
+            ("rq_wait_credit", 2),
+            ("child_penalty", 95),
+            ("wrap_32_bit", 1),
+            ("cache_decay_ticks", 3),
+            ("best_expired_prio", 1),
+            ("rt_wait_credit", 0),
+            ("setscheduler_preempts", 1),
+            ("smp_rules", 1),
+            ("timekeeping", 1),
         ],
     },
     Variant {
@@ -196,8 +235,8 @@ pub(super) struct Knobs {
     pub(super) sleep_minus_one: bool,
     /// Largest sleep average, in ticks or ns as `clock` says.
     pub(super) max_sleep_avg: u64,
-    /// The same in ticks.
-    pub(super) max_sleep_ticks: u64,
+    /// The sums of [`Clock::NsCredit`].
+    pub(super) scale: Scale,
     /// In ticks, 0 = off.
     pub(super) starvation_limit: u64,
     pub(super) starvation_scale: bool,
@@ -215,8 +254,12 @@ pub(super) struct Knobs {
     pub(super) interruptible_only_credit: bool,
     /// Sleep average of a task that starts the workload, in the unit of `max_sleep_avg`.
     pub(super) start_sleep_avg: u64,
-    pub(super) wrap_32_bit: bool,
     pub(super) cache_decay_ticks: u64,
+    pub(super) best_expired_prio: bool,
+    pub(super) rt_wait_credit: bool,
+    pub(super) setscheduler_preempts: bool,
+    /// [`super::linux_2_6_6`] rules moves between CPUs.
+    pub(super) smp_2_6_6: bool,
 }
 
 impl Knobs {
@@ -228,15 +271,25 @@ impl Knobs {
         let at_least_one = |span: Nanos| if span.is_zero() { 0 } else { ticks(span).max(1) };
         let clock = [Clock::Tick, Clock::Ns, Clock::NsCredit][t.clock];
         let max_sleep_ticks = at_least_one(t.max_sleep_avg);
-        let max_sleep_avg =
-            if clock == Clock::Tick { max_sleep_ticks } else { t.max_sleep_avg.as_ns() };
+        let word = if t.wrap_32_bit { Word::Bits32 } else { Word::Bits64 };
+        let scale = Scale {
+            max_sleep_avg: max_sleep_ticks,
+            max_bonus: small(t.prio_bonus_ratio) * 40 / 100,
+            child_penalty: small(t.child_penalty),
+            ..Scale::new(hz, word)
+        };
+        let max_sleep_avg = match clock {
+            Clock::Tick => max_sleep_ticks,
+            Clock::Ns => t.max_sleep_avg.as_ns(),
+            Clock::NsCredit => scale.ns_max_sleep_avg(),
+        };
         Self {
             hz,
             n_cpus: n_cpus as u32,
             clock,
             sleep_minus_one: t.sleep_minus_one,
             max_sleep_avg,
-            max_sleep_ticks,
+            scale,
             starvation_limit: at_least_one(t.starvation_limit),
             starvation_scale: t.starvation_scale,
             any_end_stamps: t.expired_ts_rule == 1,
@@ -249,18 +302,11 @@ impl Knobs {
             starvation_list: t.starvation_list,
             interruptible_only_credit: t.interruptible_only_credit,
             start_sleep_avg: max_sleep_avg * small(t.start_sleep_avg) / 100,
-            wrap_32_bit: t.wrap_32_bit,
             cache_decay_ticks: small(t.cache_decay_ticks),
+            best_expired_prio: t.best_expired_prio,
+            rt_wait_credit: t.rt_wait_credit,
+            setscheduler_preempts: t.setscheduler_preempts,
+            smp_2_6_6: t.smp_rules == 1,
         }
-    }
-
-    /// `ticks` in ns.
-    pub(super) fn ticks_to_ns(&self, ticks: u64) -> u64 {
-        ticks * self.hz.tick().as_ns()
-    }
-
-    /// Slice of nice 0 in ticks (AVG_TIMESLICE).
-    pub(super) fn avg_timeslice(&self) -> u64 {
-        timeslice(Nice::ZERO.prio().0, self.hz).into()
     }
 }

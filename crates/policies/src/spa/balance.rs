@@ -1,41 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Balancing between CPUs: `find_busiest_queue` and `load_balance` of 2.6.6 without NUMA.
+//! Balancing between CPUs: `rebalance_tick` and `load_balance` of 2.6.6 without NUMA.
 
 use schedlab_policy_api::{Ctx, TaskState};
 use schedlab_units::CpuId;
 
 use super::policy::Spa;
-
-/// The CPU to pull from and the budget of pulls, as CPU `this` sees the machine; none = nowhere.
-///
-/// `nr_running` is the run-queue length of each CPU; `prev_load` what `this` saw last time.
-///
-/// Source: 2.6.6 `sched.c` `find_busiest_queue`; spec §4.1 load_balance steps 1 to 3.
-pub(super) fn find_busiest(
-    this: usize,
-    idle: bool,
-    n_cpus: usize,
-    nr_running: impl Fn(usize) -> u32,
-    prev_load: &mut [u32],
-) -> Option<(usize, i64)> {
-    let own = nr_running(this);
-    let mine = if idle || own > prev_load[this] { own } else { prev_load[this] };
-    let (mut busiest, mut max_load) = (None, 1);
-    for (cpu, prev) in prev_load.iter_mut().enumerate().take(n_cpus) {
-        let length = nr_running(cpu);
-        let load = if idle || length < *prev { length } else { *prev };
-        *prev = length;
-        if cpu != this && load > max_load {
-            (busiest, max_load) = (Some(cpu), load);
-        }
-    }
-    let busiest = busiest?;
-    let imbalance = i64::from(max_load) - i64::from(mine);
-    if (!idle && 4 * imbalance < i64::from(max_load)) || nr_running(busiest) <= mine {
-        return None;
-    }
-    Some((busiest, imbalance / 2))
-}
+use crate::linux_2_6::busiest::find_busiest;
 
 impl Spa {
     /// An idle CPU looks around every millisecond, a busy one five times a second.
@@ -59,7 +29,7 @@ impl Spa {
         let n_cpus = rqs.len();
         let memory = &mut prev_cpu_load[cpu.index() * n_cpus..][..n_cpus];
         let length = |cpu: usize| rqs[cpu].nr_running;
-        let found = find_busiest(cpu.index(), idle, n_cpus, length, memory);
+        let found = find_busiest(cpu.index(), idle, 0..n_cpus, length, memory);
         cx.scanned(n_cpus);
         let Some((busiest, mut budget)) = found else { return };
         let last_tick = rqs[busiest].timestamp_last_tick;

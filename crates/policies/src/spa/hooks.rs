@@ -11,7 +11,7 @@ use schedlab_units::{CpuId, Nanos, TaskId};
 
 use super::array::{CEILING, IDLE_SLOT};
 use super::policy::{Spa, Task};
-use super::sleep_avg::{Activated, SleepAvg};
+use crate::linux_2_6::sleep_avg::{Activated, SleepAvg};
 
 impl Policy for Spa {
     fn enqueue(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: Enqueue) {
@@ -196,7 +196,7 @@ impl Policy for Spa {
         let nr_running = n_competitors as u32 + 1;
         let promotions = 12 * (self.knobs.base_promotion_interval * u64::from(nr_running) + 1);
         let slices = u64::from(self.knobs.time_slice) * u64::from(nr_running);
-        Some(Nanos::from_ns((promotions + slices) * self.knobs.scale.jiffy_ns()))
+        Some(Nanos::from_ns((promotions + slices) * self.knobs.scale.jiffy_ns))
     }
 
     /// `slot` with promotions so far and `position` in it with the head at 0 (−1 = not queued),

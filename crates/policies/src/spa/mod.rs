@@ -10,7 +10,6 @@ mod balance;
 mod hooks;
 mod policy;
 mod requeue;
-mod sleep_avg;
 mod tunables;
 
 #[cfg(test)]

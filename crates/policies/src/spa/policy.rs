@@ -4,13 +4,14 @@
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, PolicyDef, PolicyInfo, SyncWakes, TickPhase, Timekeeping, TimerBase, Tunables,
+    Build, Ctx, PolicyDef, PolicyInfo, SleepUnit, SyncWakes, TickOrder, TickPhase, Timekeeping,
+    TimerBase, Tunables,
 };
 use schedlab_units::{CpuId, Hz, TaskId, Time};
 
 use super::array::{Arrays, IDLE_SLOT};
-use super::sleep_avg::{Facts, MAX_BONUS, SleepAvg};
 use super::tunables::{Knobs, SpaTunables, VARIANTS};
+use crate::linux_2_6::sleep_avg::{Facts, MAX_BONUS, SleepAvg};
 
 /// The single priority array of 28 May 2004: a uniform slice, and promotion against starvation.
 ///
@@ -86,7 +87,8 @@ impl PolicyDef for Spa {
         time: Timekeeping {
             hz: Hz::new(1000),
             phase: TickPhase::Aligned,
-            timers: TimerBase::Jiffies,
+            timers: TimerBase::Local(SleepUnit::TickNsec),
+            order: TickOrder::Together,
             sync: SyncWakes::MidOperation,
         },
         work_conserving: Some(

@@ -6,7 +6,7 @@ use schedlab_units::{CpuId, TaskId};
 
 use super::array::{CEILING, IDLE_SLOT};
 use super::policy::Spa;
-use super::sleep_avg::{Activated, Scale, SleepAvg};
+use crate::linux_2_6::sleep_avg::{Activated, SleepAvg};
 
 impl Spa {
     /// `activate_task` after filing: counts the sleep, notes the wake-up, files `task` anew.
@@ -114,7 +114,7 @@ impl Spa {
         let n_cpus = if self.knobs.smp { self.knobs.n_cpus } else { 1 };
         let granularity = scale.granularity(task.avg.bonus(scale), n_cpus);
         let prio = i64::from(self.rqs[cpu.index()].curr_slot) - 5;
-        let delta = Scale::delta(cx.tasks.get(curr).nice.get());
+        let delta = scale.delta(cx.tasks.get(curr).nice.get());
         let interactive = prio <= i64::from(task.static_prio) - delta;
         // Unsigned 32-bit, as in the kernel: a shared slice can exceed the nominal one.
         let used = self.knobs.time_slice.wrapping_sub(task.time_slice);

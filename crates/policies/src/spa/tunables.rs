@@ -4,7 +4,7 @@
 use schedlab_policy_api::Variant;
 use schedlab_units::{Hz, Nanos};
 
-use super::sleep_avg::{Scale, Word};
+use crate::linux_2_6::sleep_avg::{Scale, Word};
 
 schedlab_policy_api::tunables! {
     /// Knobs of [`crate::Spa`]; the defaults are the patch for 2.6.6 on i386.
@@ -105,7 +105,7 @@ impl Knobs {
             onrq_credit: t.onrq_credit,
             bonus: t.bonus,
             fork_shares: t.fork_slice == 1,
-            cache_decay_ns: t.cache_decay_ticks.unsigned_abs() * scale.jiffy_ns(),
+            cache_decay_ns: t.cache_decay_ticks.unsigned_abs() * scale.jiffy_ns,
             initial_sleep_avg: t.initial_sleep_avg.as_ns().min(scale.ns_max_sleep_avg()),
             idle_rebalance: (rate / 1000).max(1),
             busy_rebalance: (rate / 5).max(1),

@@ -115,7 +115,7 @@ fn claim_o1_03_difference_of_jiffies_is_the_better_estimate() {
                 let mut task = data(Nice::ZERO);
                 task.last_run = start / MS;
                 test1::activate(&mut task, (start + length) / MS, &knobs);
-                total += task.sleep_avg;
+                total += task.avg.sleep_avg;
             }
             assert_near(total * MS / N, mean, length / 100);
         }

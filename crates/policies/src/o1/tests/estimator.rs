@@ -7,8 +7,9 @@ use schedlab_units::{Hz, Nice};
 use super::rig::{MS, knobs, nice, tunables};
 use super::values::data;
 use crate::csv::rows;
+use crate::linux_2_6::sleep_avg::Activated;
 use crate::o1::prio::{effective_prio, timeslice};
-use crate::o1::task::{Activated, TaskData};
+use crate::o1::task::TaskData;
 use crate::o1::tunables::{Clock, Knobs};
 use crate::o1::{credit, g3, test1};
 
@@ -16,10 +17,10 @@ use crate::o1::{credit, g3, test1};
 fn vectors_8_to_12_activate() {
     for row in rows(include_str!("../vectors/activate.csv")) {
         let mut task = data(Nice::ZERO);
-        (task.sleep_avg, task.prio) = (row.get("before"), 117);
+        (task.avg.sleep_avg, task.prio) = (row.get("before"), 117);
         test1::activate(&mut task, row.get("jiffies"), &knobs(row.text("variant")));
         let expected = (row.get::<u64>("after"), row.get::<u8>("prio"));
-        assert_eq!((task.sleep_avg, task.prio), expected, "row {}", row.text("row"));
+        assert_eq!((task.avg.sleep_avg, task.prio), expected, "row {}", row.text("row"));
     }
 }
 
@@ -32,7 +33,7 @@ fn vectors_14_15_16_40_fork_sleep_avg() {
         let (parent, child) = match knobs.clock {
             Clock::Tick => (before, test1::fork_sleep_avg(before, &knobs)),
             Clock::Ns => g3::fork_sleep_avg(before, &knobs),
-            Clock::NsCredit => credit::fork_sleep_avg(before, &knobs),
+            Clock::NsCredit => knobs.scale.fork(before),
         };
         assert_eq!(child, row.get::<u64>("child"), "row {} {before}", row.text("row"));
         assert_eq!(parent, row.get_or("parent", parent), "row {} {before}", row.text("row"));
@@ -60,9 +61,9 @@ fn vectors_28_recalc_g3() {
         (2_000 * MS, MS, 2_000 * MS, 117),
     ] {
         let mut task = data(Nice::ZERO);
-        (task.sleep_avg, task.prio) = (before, 117);
+        (task.avg.sleep_avg, task.prio) = (before, 117);
         g3::recalc_task_prio(&mut task, wait, &g3);
-        assert_eq!((task.sleep_avg, task.prio), (after, prio), "{before} + {wait}");
+        assert_eq!((task.avg.sleep_avg, task.prio), (after, prio), "{before} + {wait}");
     }
 }
 
@@ -70,9 +71,9 @@ fn vectors_28_recalc_g3() {
 fn vectors_29_charge_g3() {
     for (before, run, after) in [(100 * MS, 300 * MS, 0), (2_000 * MS, 5_000 * MS, 0)] {
         let mut task = data(Nice::ZERO);
-        task.sleep_avg = before;
+        task.avg.sleep_avg = before;
         g3::charge(&mut task, run, &knobs("g3"));
-        assert_eq!((task.sleep_avg, task.timestamp), (after, run));
+        assert_eq!((task.avg.sleep_avg, task.avg.timestamp), (after, run));
     }
 }
 
@@ -100,8 +101,8 @@ fn vectors_32_equal_preempt() {
 fn vectors_33_wait_weight() {
     for row in rows(include_str!("../vectors/wait_weight.csv")) {
         let mut task = data(Nice::ZERO);
-        task.timestamp = 7;
-        task.activated =
+        task.avg.timestamp = 7;
+        task.avg.activated =
             if row.text("woken_by") == "task" { Activated::ByTask } else { Activated::ByInterrupt };
         let end = g3::end_of_credited_wait(&task, 7 + row.get::<u64>("wait"), &knobs("g7"));
         assert_eq!(end - 7, row.get::<u64>("credited"), "{}", row.text("wait"));
@@ -132,7 +133,7 @@ fn vectors_38_granularity() {
 fn vectors_39_interactive_sleep() {
     for row in rows(include_str!("../vectors/interactive_sleep.csv")) {
         let nice = nice(row.get("nice"));
-        let ns = credit::interactive_sleep(nice.prio().0, &knobs("2.6.0"));
+        let ns = knobs("2.6.0").scale.interactive_sleep(nice.get());
         assert_eq!(ns, row.get::<u64>("ms") * MS, "nice {nice}");
     }
 }
@@ -140,7 +141,7 @@ fn vectors_39_interactive_sleep() {
 /// A user task without sleep average after a sleep of `ms` under 2.6.0.
 fn slept(ms: u64, activated: Activated, knobs: &Knobs) -> TaskData {
     let mut task = data(Nice::ZERO);
-    task.activated = activated;
+    task.avg.activated = activated;
     credit::recalc_task_prio(&mut task, ms * MS, true, knobs);
     assert_eq!(task.prio, effective_prio(&task, knobs));
     task
@@ -152,15 +153,15 @@ fn vectors_41_recalc_credit() {
         [(100, 1_000 * MS, 0), (816, 918 * MS, 1), (815, 1_020 * MS, 1)]
     {
         let task = slept(ms, Activated::No, &knobs("2.6.0"));
-        let found = (task.sleep_avg, task.interactive_credit);
+        let found = (task.avg.sleep_avg, task.avg.interactive_credit);
         assert_eq!(found, (sleep_avg, interactive_credit), "{ms} ms");
     }
 }
 
 #[test]
 fn vectors_42_recalc_uninterruptible() {
-    let task = slept(500, Activated::FromUninterruptible, &knobs("2.6.0"));
-    assert_eq!((task.sleep_avg, task.interactive_credit), (815 * MS, 0));
+    let task = slept(500, Activated::Uninterruptible, &knobs("2.6.0"));
+    assert_eq!((task.avg.sleep_avg, task.avg.interactive_credit), (815 * MS, 0));
 }
 
 /// §6.13: 500 ms times ten leave 705 032 704 ns in 32 bits.
@@ -169,7 +170,7 @@ fn wrap_32_bit_loses_what_exceeds_it() {
     let tunables = tunables("2.6.0", "wrap_32_bit=on");
     let knobs = Knobs::new(&tunables, 1, Hz::new(1000));
     let task = slept(500, Activated::No, &knobs);
-    assert_eq!(task.sleep_avg, 705_032_704);
+    assert_eq!(task.avg.sleep_avg, 705_032_704);
 }
 
 /// §5.7: a task of high credit pays a share of its run, one that ran dry loses credit.
@@ -177,13 +178,13 @@ fn wrap_32_bit_loses_what_exceeds_it() {
 fn charge_of_credit_depends_on_credit() {
     let knobs = knobs("2.6.0");
     let mut known = data(Nice::ZERO);
-    (known.sleep_avg, known.interactive_credit) = (1_020 * MS, 101);
-    credit::charge(&mut known, 100 * MS, &knobs);
-    assert_eq!((known.sleep_avg, known.interactive_credit), (1_010 * MS, 101));
+    (known.avg.sleep_avg, known.avg.interactive_credit) = (1_020 * MS, 101);
+    known.avg.charge(&knobs.scale, 100 * MS);
+    assert_eq!((known.avg.sleep_avg, known.avg.interactive_credit), (1_010 * MS, 101));
     let mut hog = data(Nice::ZERO);
-    hog.interactive_credit = -100;
-    credit::charge(&mut hog, MS, &knobs);
-    assert_eq!(hog.interactive_credit, -101);
-    credit::charge(&mut hog, 2 * MS, &knobs);
-    assert_eq!(hog.interactive_credit, -101, "the floor is reached");
+    hog.avg.interactive_credit = -100;
+    hog.avg.charge(&knobs.scale, MS);
+    assert_eq!(hog.avg.interactive_credit, -101);
+    hog.avg.charge(&knobs.scale, 2 * MS);
+    assert_eq!(hog.avg.interactive_credit, -101, "the floor is reached");
 }

@@ -5,7 +5,10 @@
 
 mod claims;
 mod estimator;
+mod golden;
 mod hooks;
+mod linux_2_6_6;
+mod linux_2_6_6_smp;
 mod random;
 mod rig;
 mod smp;

@@ -6,9 +6,10 @@ use schedlab_units::{Hz, Nice};
 
 use super::rig::{knobs, nice};
 use crate::csv::rows;
+use crate::linux_2_6::sleep_avg::SleepAvg;
 use crate::o1::balance::{busy_imbalance, still_busier};
 use crate::o1::prio::{bonus, delta, effective_prio, is_interactive, timeslice};
-use crate::o1::task::{Activated, Kind, TaskData};
+use crate::o1::task::{Kind, TaskData};
 
 /// A task of the Normal class with this nice value and nothing else.
 pub(super) fn data(nice: Nice) -> TaskData {
@@ -16,14 +17,12 @@ pub(super) fn data(nice: Nice) -> TaskData {
         prio: nice.prio().0,
         static_prio: nice.prio().0,
         kind: Kind::Normal,
-        sleep_avg: 0,
+        avg: SleepAvg::default(),
         time_slice: 0,
         first_time_slice: false,
         last_run: 0,
-        timestamp: 0,
-        activated: Activated::No,
-        interactive_credit: 0,
         uninterruptible: false,
+        pulled: false,
         node_is_set: false,
         activated_timestamp: 0,
     }
@@ -75,7 +74,8 @@ fn vectors_6_effective_prio() {
     for row in rows(include_str!("../vectors/effective_prio.csv")) {
         let mut task = data(nice(row.get("nice")));
         // 1000 ticks a level, from −5 up.
-        task.sleep_avg = u64::try_from(row.get::<i64>("bonus") + 5).expect("at least −5") * 1000;
+        task.avg.sleep_avg =
+            u64::try_from(row.get::<i64>("bonus") + 5).expect("at least −5") * 1000;
         let prio = effective_prio(&task, &knobs("2.6.0-test1"));
         assert_eq!(
             prio,

@@ -8,7 +8,7 @@ use schedlab_units::{CpuId, CpuSet, Nanos, TaskId, Time};
 
 use super::rig::Rig;
 use crate::csv::rows;
-use crate::spa::balance::find_busiest;
+use crate::linux_2_6::busiest::find_busiest;
 
 fn numbers(text: &str) -> Vec<u32> {
     text.split(' ').map(|n| n.parse().expect("a number")).collect()
@@ -25,7 +25,7 @@ fn vectors_49_to_53_find_busiest() {
     for row in rows(include_str!("../vectors/balance.csv")) {
         let (lengths, mut prev) = (numbers(row.text("nr_running")), numbers(row.text("prev")));
         let idle = row.text("idle") == "1";
-        let found = find_busiest(0, idle, lengths.len(), |cpu| lengths[cpu], &mut prev);
+        let found = find_busiest(0, idle, 0..lengths.len(), |cpu| lengths[cpu], &mut prev);
         let id = row.text("id");
         assert_eq!(prev, lengths, "row {id}: the lengths are remembered");
         if row.text("from") == "-" {

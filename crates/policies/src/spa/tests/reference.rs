@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{SchedClass, TaskState};
 
-use crate::spa::sleep_avg::{Activated, Facts, SleepAvg};
+use crate::linux_2_6::sleep_avg::{Activated, Facts, SleepAvg};
 use crate::spa::tunables::Knobs;
 
 /// A task.

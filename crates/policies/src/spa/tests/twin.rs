@@ -13,8 +13,8 @@ use schedlab_units::{CpuId, CpuSet, Hz, Nanos, Nice, TaskId, Time};
 
 use super::reference::{Reference, Task};
 use super::rig::tunables;
+use crate::linux_2_6::sleep_avg::SleepAvg;
 use crate::spa::Spa;
-use crate::spa::sleep_avg::SleepAvg;
 use crate::spa::tunables::Knobs;
 
 /// An input; numbers are reduced to what exists when it is applied.
