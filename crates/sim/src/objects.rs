@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use schedlab_units::{TaskId, Time};
+use schedlab_workload::Period;
 use schedlab_workload::ir::{Objects as Specs, PipeSpec};
 
 use crate::wait_queue::{Links, WaitQueue};
@@ -164,6 +165,7 @@ pub(crate) struct Objects {
     pub(crate) futexes: Vec<Futex>,
     pub(crate) lists: Vec<WaitQueue>,
     pub(crate) timers: Vec<SharedTimer>,
+    pub(crate) periods: Vec<Period>,
     pub(crate) links: Links,
 }
 
@@ -212,6 +214,7 @@ impl Objects {
                 .iter()
                 .map(|t| SharedTimer { per_task: t.per_task, next: None, absolute: false })
                 .collect(),
+            periods: vec![Period::default(); specs.periods.len()],
             links: Links::default(),
         }
     }

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod document;
+mod matrix;
 mod ops;
 mod source;
 mod tables;
@@ -13,5 +14,6 @@ mod words;
 mod writer;
 
 pub use document::ParamDoc;
-pub(crate) use document::{params_of, read};
+pub(crate) use document::{axes_of, params_of, read};
+pub(crate) use matrix::{Axis, Cell};
 pub use writer::to_toml;
