@@ -23,6 +23,4 @@ pub use figures::{
 };
 pub use interbench::InterbenchSamples;
 pub use metrics::{Config, MarkLabel, Metrics, RowId, RowLabel};
-pub use schbench::{
-    SCHBENCH_PERCENTILES, SchbenchHistogram, schbench_bucket, schbench_printed,
-};
+pub use schbench::{SCHBENCH_PERCENTILES, SchbenchHistogram, schbench_bucket, schbench_printed};

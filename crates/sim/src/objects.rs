@@ -235,9 +235,9 @@ mod tests {
         })
     }
 
-    /// Row 71 of spec cfs-eevdf §9: AF_UNIX with the default send buffer and 100-byte messages.
+    /// AF_UNIX with the default send buffer and 100-byte messages; `tests/sockets.rs` has the row.
     #[test]
-    fn vectors_71_socket_blocks_after_278_and_wakes_at_69() {
+    fn socket_blocks_after_278_messages_and_wakes_at_69() {
         let mut socket = pipe(212_992, Some(768), 212_992 / 4);
         let mut n_sent = 0;
         while socket.write(100).left == 0 {

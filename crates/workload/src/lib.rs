@@ -30,6 +30,6 @@ pub use load::{LoadError, LoadErrorKind, LoadOptions, Loaded, load_bytes, load_t
 pub use machine::check_machine;
 pub use period::{Counts, Period, Verdict};
 pub use rtapp::RtAppOptions;
-pub use toml::{ParamDoc, to_toml};
+pub use toml::{Axis, ParamDoc, to_toml};
 pub use validate::{Invalid, MAX_AMOUNT, MAX_DURATION_NS, MAX_TASKS, Place, validate};
 pub use vm::{Step, Vm};

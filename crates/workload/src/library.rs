@@ -40,6 +40,14 @@ impl Builtin {
         Some(axes.into_iter().zip(values).map(pair).collect())
     }
 
+    /// The parameters of its matrix; empty without one.
+    ///
+    /// # Errors
+    /// The first fault of the file; a test excludes it for every built-in.
+    pub fn matrix(&self) -> Result<Vec<Axis>, Located> {
+        axes_of(self.text)
+    }
+
     /// Its parameters with their defaults.
     ///
     /// # Errors
@@ -64,7 +72,20 @@ pub fn find(name: &str) -> Option<&'static Builtin> {
 pub(crate) fn unknown(name: &str) -> Located {
     let names = || BUILTINS.iter().map(|builtin| builtin.name);
     let near = nearest(name, names());
-    let hint = if near.is_empty() {
+    let family = BUILTINS.iter().find(|builtin| {
+        name.strip_prefix(builtin.name).is_some_and(|rest| rest.starts_with('-'))
+            && builtin.matrix().is_ok_and(|axes| !axes.is_empty())
+    });
+    let hint = if let Some(family) = family {
+        let axes = family.matrix().unwrap_or_default();
+        let axis = |axis: Axis| {
+            let all = [axis.values, axis.also].concat();
+            format!("{} of {}", axis.param.to_uppercase(), all.join(", "))
+        };
+        let names: Vec<String> = axes.iter().map(|axis| axis.param.to_uppercase()).collect();
+        let values: Vec<String> = axes.into_iter().map(axis).collect();
+        format!("{}-{}, with {}", family.name, names.join("-"), values.join(" and "))
+    } else if near.is_empty() {
         format!("built-in workloads: {}", names().collect::<Vec<_>>().join(", "))
     } else {
         format!("did you mean {}?", near.join(" or "))

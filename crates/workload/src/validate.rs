@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use schedlab_units::MAX_CPUS;
 
 use crate::ir::{
-    Dist, ObjectId, Objects, Op, PeriodSpec, PeriodStep, ProcessSpec, Program, SchedSpec, SignalTarget, TaskSpec, Workload,
+    Dist, ObjectId, Objects, Op, PeriodSpec, PeriodStep, ProcessSpec, Program, SchedSpec,
+    SignalTarget, TaskSpec, Workload,
 };
 
 /// Longest single duration: 2^60 ns, about 36 years.

@@ -45,8 +45,7 @@ pub(crate) fn run(args: &RunArgs, common: Common) -> Result<Exit, Failure> {
             Failure::located(exit_of(error.kind), &error.file, &error.fault, &source_of(loaded))
         })?;
     }
-    let jobs: Vec<Job> =
-        cells.iter().flat_map(|loaded| jobs(args, loaded, &topo, &cost)).collect();
+    let jobs: Vec<Job> = cells.iter().flat_map(|loaded| jobs(args, loaded, &topo, &cost)).collect();
     let destination = Destination::of(args.output.as_deref())?;
     let begin = Instant::now();
     let outputs = simulate(args, &jobs, &stop, common, &cells)?;
@@ -292,11 +291,8 @@ fn compare_again(
     let bar = Bar::new(jobs.len(), common.quiet);
     let again = run_all(jobs, args.jobs, stop, &|index| bar.job(index));
     bar.clear();
-    let again: Vec<Option<RunOutput>> = again
-        .into_iter()
-        .map(Option::transpose)
-        .collect::<Result<_, _>>()
-        .map_err(run_failure)?;
+    let again: Vec<Option<RunOutput>> =
+        again.into_iter().map(Option::transpose).collect::<Result<_, _>>().map_err(run_failure)?;
     let pairs = first.iter().zip(&again).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
     // An interrupted run ends at another instant each time.
     let mut pairs = pairs.filter(|(a, b)| a.result.complete && b.result.complete);

@@ -67,12 +67,7 @@ impl Output for Csv {
         Ok(())
     }
     /// The same with the name of the workload in front.
-    fn write_matrix(
-        &self,
-        all: &[Comparison],
-        _: Options,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
+    fn write_matrix(&self, all: &[Comparison], _: Options, out: &mut dyn Write) -> io::Result<()> {
         line(out, &[vec!["workload".to_string()], header()].concat())?;
         for comparison in all {
             let name = &comparison.workload.name;

@@ -53,7 +53,8 @@ pub(crate) fn read(text: &str, overrides: &[(String, String)]) -> Result<Read, R
     let cells = cells(src, root, overrides, &env)?;
     if let [cell] = cells.as_slice() {
         let values = cell.iter().map(|(_, value)| value.as_str());
-        workload.name = std::iter::once(workload.name.as_str()).chain(values).collect::<Vec<_>>().join("-");
+        workload.name =
+            std::iter::once(workload.name.as_str()).chain(values).collect::<Vec<_>>().join("-");
     }
 
     let mut shared = Shared { src, symbols: Symbols::default(), workload, budget: MAX_EXPANSIONS };

@@ -10,14 +10,15 @@ use crate::load::ReadError;
 /// Values of the parameters of one combination, as name and value.
 pub(crate) type Cell = Vec<(String, String)>;
 
-/// A parameter of the matrix.
+/// A parameter of a workload's matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Axis {
-    pub(crate) param: String,
+pub struct Axis {
+    /// Its name.
+    pub param: String,
     /// Values of the whole matrix.
-    pub(crate) values: Vec<String>,
+    pub values: Vec<String>,
     /// Values that are legal, but only run when they are asked for.
-    pub(crate) also: Vec<String>,
+    pub also: Vec<String>,
 }
 
 impl Axis {
@@ -32,10 +33,7 @@ pub(super) fn axes(src: Source<'_>, root: Table<'_, '_>) -> Result<Vec<Axis>, Lo
     entries(src, root)?.into_iter().map(|table| axis(src, table)).collect()
 }
 
-fn entries<'v, 'd>(
-    src: Source<'_>,
-    root: Table<'v, 'd>,
-) -> Result<Vec<Table<'v, 'd>>, Located> {
+fn entries<'v, 'd>(src: Source<'_>, root: Table<'v, 'd>) -> Result<Vec<Table<'v, 'd>>, Located> {
     let Some(item) = root.get("matrix") else { return Ok(Vec::new()) };
     let entries = src.array(item, "`matrix`")?.iter().map(|item| src.table(item, "`matrix`"));
     entries.collect()
@@ -68,7 +66,8 @@ pub(super) fn cells(
     for table in &tables {
         let axis = axis(src, *table)?;
         let Some(Value::Text(_)) = env.get(&axis.param) else {
-            let message = format!("the matrix names `{}`, which is no text of [params]", axis.param);
+            let message =
+                format!("the matrix names `{}`, which is no text of [params]", axis.param);
             return Err(src.fault(table.at, message).into());
         };
         let set = overrides.iter().rev().find(|(name, _)| *name == axis.param);
@@ -84,34 +83,42 @@ pub(super) fn cells(
             .collect();
     }
     let mut kept = Vec::new();
+    let mut left_out = None;
     for cell in cells {
-        if !is_skipped(src, &tables, &cell, env)? {
-            kept.push(cell);
+        match skipped_by(src, &tables, &cell, env)? {
+            None => kept.push(cell),
+            Some(rule) => left_out = Some((cell, rule)),
         }
     }
-    match kept.as_slice() {
-        [] => Err(ReadError::Parameter("the matrix leaves this combination out".to_string())),
-        [cell] if cell.is_empty() => Ok(Vec::new()),
+    match (kept.as_slice(), left_out) {
+        ([], Some((cell, rule))) => Err(ReadError::Parameter(nothing_left(&cell, &rule))),
+        ([cell], _) if cell.is_empty() => Ok(Vec::new()),
         _ => Ok(kept),
     }
 }
 
-fn is_skipped(
+/// The text of the `skip` that leaves a combination out.
+fn skipped_by(
     src: Source<'_>,
     tables: &[Table<'_, '_>],
     cell: &Cell,
     env: &Env,
-) -> Result<bool, Located> {
+) -> Result<Option<String>, Located> {
     let mut env = env.clone();
     for (name, value) in cell {
         env.push(name, Value::Text(value.clone()));
     }
     for skip in tables.iter().filter_map(|table| table.get("skip")) {
         if src.flag(skip, "`skip`", &env)? {
-            return Ok(true);
+            return Ok(Some(src.string(skip, "`skip`").unwrap_or("true").to_string()));
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+fn nothing_left(cell: &Cell, rule: &str) -> String {
+    let values: Vec<String> = cell.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    format!("the matrix leaves out {}, because `{rule}`", values.join(" with "))
 }
 
 fn illegal(axis: &Axis, value: &str) -> String {

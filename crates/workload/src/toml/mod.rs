@@ -15,5 +15,6 @@ mod writer;
 
 pub use document::ParamDoc;
 pub(crate) use document::{axes_of, params_of, read};
-pub(crate) use matrix::{Axis, Cell};
+pub use matrix::Axis;
+pub(crate) use matrix::Cell;
 pub use writer::to_toml;

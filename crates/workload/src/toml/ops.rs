@@ -473,7 +473,9 @@ impl<'w> Args<'w> {
     fn measure(&mut self) -> Result<Op, WordFault> {
         let head = self.head.text.as_str();
         Ok(match (head, self.args) {
-            ("mark", [mark]) => Op::Mark { mark: self.symbols.mark(&mark.text, self.workload), n: 1 },
+            ("mark", [mark]) => {
+                Op::Mark { mark: self.symbols.mark(&mark.text, self.workload), n: 1 }
+            }
             ("mark", [mark, n]) => {
                 let n = number(n, self.env)?;
                 Op::Mark { mark: self.symbols.mark(&mark.text, self.workload), n }

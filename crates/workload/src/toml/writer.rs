@@ -269,7 +269,9 @@ fn period_words(step: PeriodStep) -> String {
     match step {
         PeriodStep::Reset => "reset".to_string(),
         PeriodStep::Shift(span) => format!("shift {span}"),
-        PeriodStep::Begin { interval, on_missed } => format!("begin {interval}{}", other(on_missed)),
+        PeriodStep::Begin { interval, on_missed } => {
+            format!("begin {interval}{}", other(on_missed))
+        }
         PeriodStep::End { interval, on_late } => format!("end {interval}{}", other(on_late)),
         PeriodStep::Sleep => "sleep".to_string(),
         PeriodStep::Sample => "sample".to_string(),

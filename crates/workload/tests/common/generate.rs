@@ -2,8 +2,8 @@
 //! Random legal workloads.
 
 use proptest::collection::vec;
-use proptest::{array, option};
 use proptest::prelude::*;
+use proptest::{array, option};
 use schedlab_policy_api::SchedClass;
 use schedlab_units::{CpuId, CpuSet, Nanos, Nice};
 use schedlab_workload::ir::{
