@@ -147,7 +147,10 @@ fn table(cells: &[&Comparison], index: usize, bench: &str) -> String {
     for cell in cells {
         let columns = Columns::of(cell);
         let Some(column) = columns.columns.get(index) else { continue };
-        heading.clone_from(&column.spec);
+        heading = match column.runs.iter().flatten().count() {
+            1 => column.spec.clone(),
+            n_seeds => format!("{}, samples of {n_seeds} seeds together", column.spec),
+        };
         let figures = counted(column).figures(is_gaming(&cell.workload));
         let mut row = cells_of(&figures, scale, has_deadlines);
         row.insert(0, title(parameter(&cell.workload, "load")));

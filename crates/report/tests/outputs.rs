@@ -172,6 +172,19 @@ fn text_matrix_of_interbench_is_its_own_table() {
 }
 
 #[test]
+fn text_of_interbench_adds_seeds_up() {
+    let mut cell = pair("audio", "none", [&[1000, 3000], &[1]]);
+    let second = pair("audio", "none", [&[8000], &[1]]).runs.swap_remove(0);
+    cell.runs.push(schedlab_lab::result::RunResult { seed: 2, ..second });
+    let text = render_matrix("text", &[cell]);
+    assert!(text.contains("under goodness@2.4.5, samples of 2 seeds together"), "{text}");
+    let row = text.lines().find(|line| line.starts_with("None")).expect("there");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    // (1 + 3 + 8) / 3 ms; 3 bursts of 5; 4 deadlines of 6.
+    assert_eq!((words[1], words[4], words[5], words[6]), ("4.0", "8.0", "60", "66.7"), "{row}");
+}
+
+#[test]
 fn json_matrix_holds_a_report_for_each_pair() {
     let cells = [pair("audio", "none", [&[0, 2], &[1]]), pair("x", "none", [&[5], &[6]])];
     let json: serde_json::Value =
