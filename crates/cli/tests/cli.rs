@@ -338,3 +338,41 @@ fn interrupted_run_keeps_partial_results() {
     let runs = json["runs"].as_array().expect("runs");
     assert!(runs.iter().all(|run| run["complete"] == false), "{json}");
 }
+
+#[test]
+fn matrix_runs_every_combination_that_is_left_open() {
+    let short = ["-p", "rr", "--duration", "2s", "--set", "bench=audio", "--format"];
+    let args = |form| [&["run", "interbench"], &short[..], &[form]].concat();
+    let text = run(&args("text"));
+    let out = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert_eq!(code(&text), 0, "{}", String::from_utf8_lossy(&text.stderr));
+    assert!(out.contains("combinations  9") && out.contains("interbench: Audio under rr"), "{out}");
+    let rows = ["None", "Video", "X", "Burn", "Write", "Read", "Ring", "Compile", "Memload"];
+    for row in rows {
+        assert!(out.lines().any(|line| line.starts_with(&format!("{row} "))), "{row}: {out}");
+    }
+    let json: serde_json::Value = serde_json::from_slice(&run(&args("json")).stdout).expect("JSON");
+    assert_eq!(json["schema"], "schedlab.matrix/1");
+    let names: Vec<&str> = json["cells"]
+        .as_array()
+        .expect("cells")
+        .iter()
+        .filter_map(|cell| cell["workload"]["name"].as_str())
+        .collect();
+    assert_eq!((names.len(), names[3]), (9, "interbench-audio-burn"));
+}
+
+#[test]
+fn matrix_is_no_single_run_to_trace() {
+    let output = run(&["run", "interbench", "-p", "rr", "--trace", "matrix.txt"]);
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(code(&output), 2, "{err}");
+    assert!(err.contains("a single combination of the matrix"), "{err}");
+}
+
+#[test]
+fn workload_with_a_matrix_shows_it() {
+    let out = shown(&["workloads", "interbench"]);
+    assert!(out.contains("run interbench-BENCH-LOAD"), "{out}");
+    assert!(out.contains("bench: audio, video, x, gaming; when asked for: custom"), "{out}");
+}

@@ -220,6 +220,7 @@ fn objects() -> Objects {
             TimerSpec { name: "shared".to_string(), per_task: false },
             TimerSpec { name: "own".to_string(), per_task: true },
         ],
+        periods: Vec::new(),
     }
 }
 

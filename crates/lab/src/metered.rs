@@ -7,7 +7,7 @@ use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_sim::HostObserver;
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
-use schedlab_workload::ir::{Op, SchedSpec, TemplateId};
+use schedlab_workload::ir::{Op, OwnTable, SchedSpec, TemplateId};
 
 /// Which templates some program forks.
 fn forked_templates(workload: &Workload) -> Vec<bool> {
@@ -61,7 +61,13 @@ impl Metered {
                 .collect(),
             warmup: Time::ZERO + warmup,
         };
-        Self { metrics: Metrics::new(config), rows, names }
+        let mut metrics = Metrics::new(config);
+        if workload.table == Some(OwnTable::Schbench) {
+            let marks = workload.marks.iter().zip(0..);
+            let own = |name: &str| OwnTable::Schbench.marks().contains(&name);
+            marks.filter(|(m, _)| own(&m.name)).for_each(|(_, id)| metrics.keep_schbench(id));
+        }
+        Self { metrics, rows, names }
     }
 
     /// Row of a task.

@@ -4,6 +4,7 @@
 use schedlab_metrics::RunFigures;
 use schedlab_policy_api::{Tunable, TunableValue};
 use schedlab_units::Hz;
+pub use schedlab_workload::ir::OwnTable;
 
 /// A tunable and the value it had in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,8 @@ pub struct WorkloadInfo {
     pub digest: String,
     /// Parameters with their values, in order of declaration.
     pub parameters: Vec<(String, String)>,
+    /// The table that the modelled program prints.
+    pub table: Option<OwnTable>,
     /// Facts a reader must know before trusting results.
     pub notes: Vec<String>,
 }

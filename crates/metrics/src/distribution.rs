@@ -81,6 +81,8 @@ impl Distribution {
             count: self.count,
             min: self.min,
             mean: self.mean(),
+            sum: self.sum,
+            sum_sq: self.sum_sq,
             sd: self.sd(),
             p50,
             p75,
@@ -155,6 +157,10 @@ pub struct Summary {
     pub min: u64,
     /// Mean, rounded to the nearest ns.
     pub mean: u64,
+    /// Sum in ns, exact.
+    pub sum: u128,
+    /// Sum of squares in ns²; saturates.
+    pub sum_sq: u128,
     /// Standard deviation of the population, rounded to the nearest ns.
     pub sd: u64,
     /// Median. Percentiles are nearest-rank, off by less than 1/128.

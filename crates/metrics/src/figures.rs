@@ -6,6 +6,7 @@ use schedlab_units::{Nanos, Nice, Time};
 
 use crate::cpu::CpuFigures;
 use crate::distribution::Summary;
+use crate::schbench::SchbenchHistogram;
 
 /// All figures of a run. They cover the measured time only: from the end of the warm-up on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +155,8 @@ pub struct MarkFigures {
     pub sum: u64,
     /// The measured spans.
     pub latency: Option<Summary>,
+    /// The same as schbench counts them, where that was asked for.
+    pub schbench: Option<SchbenchHistogram>,
 }
 
 /// How a row kept its deadlines.

@@ -11,7 +11,9 @@ mod cpu;
 mod distribution;
 mod figures;
 mod histogram;
+mod interbench;
 mod metrics;
+mod schbench;
 mod tasks;
 
 pub use cpu::CpuFigures;
@@ -19,4 +21,6 @@ pub use distribution::{Distribution, Summary};
 pub use figures::{
     DeadlineFigures, EndState, Figures, GroupFigures, MarkFigures, RunFigures, TaskFigures, Totals,
 };
+pub use interbench::InterbenchSamples;
 pub use metrics::{Config, MarkLabel, Metrics, RowId, RowLabel};
+pub use schbench::{SCHBENCH_PERCENTILES, SchbenchHistogram, schbench_bucket, schbench_printed};

@@ -10,6 +10,7 @@ use crate::figures::{
     DeadlineFigures, Figures, GroupFigures, MarkFigures, RunFigures, TaskFigures, Totals,
 };
 use crate::histogram::{Arena, Histogram, OCTAVES};
+use crate::schbench::SchbenchHistogram;
 use crate::tasks::{Delays, State, Tasks};
 
 /// Index into [`Config::rows`].
@@ -68,10 +69,19 @@ struct Mark {
     count: u64,
     sum: u64,
     latency: Histogram,
+    schbench: Option<SchbenchHistogram>,
 }
 
 impl Mark {
-    const EMPTY: Self = Self { count: 0, sum: 0, latency: Histogram::EMPTY };
+    const EMPTY: Self = Self { count: 0, sum: 0, latency: Histogram::EMPTY, schbench: None };
+
+    fn restart(&mut self) {
+        let schbench = self.schbench.take();
+        *self = Self { schbench, ..Self::EMPTY };
+        if let Some(histogram) = &mut self.schbench {
+            histogram.clear();
+        }
+    }
 }
 
 /// Computes the figures of a run while it goes on.
@@ -136,12 +146,20 @@ impl Metrics {
         self.tasks.bind(task, row);
     }
 
+    /// Also keeps the spans of a mark in schbench's histogram; to be called before the run.
+    ///
+    /// # Panics
+    /// When there is no such mark.
+    pub fn keep_schbench(&mut self, mark: u32) {
+        self.marks[mark as usize].schbench = Some(SchbenchHistogram::default());
+    }
+
     #[cold]
     fn start_measuring(&mut self) {
         self.measuring = true;
         self.totals = Totals::default();
         self.arena.clear();
-        self.marks.fill(Mark::EMPTY);
+        self.marks.iter_mut().for_each(Mark::restart);
         for cpu in &mut self.cpus {
             cpu.restart(self.start);
         }
@@ -208,7 +226,7 @@ impl Metrics {
         }
     }
 
-    fn mark(&mut self, mark: u32, n: u64, latency_ns: Option<u64>) {
+    fn mark(&mut self, now: Time, mark: u32, n: u64, latency_ns: Option<u64>) {
         let n_marks = self.marks.len();
         let Some(mark) = self.marks.get_mut(mark as usize) else {
             panic!("mark {mark} of a workload with {n_marks} marks");
@@ -217,6 +235,11 @@ impl Metrics {
         mark.sum = mark.sum.saturating_add(n);
         if let Some(ns) = latency_ns {
             mark.latency.record(&mut self.arena, ns);
+            if let Some(histogram) = &mut mark.schbench {
+                // The program reads a clock of whole µs at both ends.
+                let since = now.as_ns().saturating_sub(ns);
+                histogram.record(now.as_ns() / 1000 - since / 1000);
+            }
         }
     }
 
@@ -309,6 +332,7 @@ impl Metrics {
                 count: mark.count,
                 sum: mark.sum,
                 latency: self.summary(&mark.latency),
+                schbench: mark.schbench.clone(),
             })
             .collect()
     }
@@ -368,8 +392,8 @@ impl Observer for Metrics {
                 let label = &mut self.labels[self.tasks.row_id(task).index()];
                 (label.nice, label.class) = (nice, class);
             }
-            SchedEvent::MarkCount { mark, n, .. } => self.mark(mark, n, None),
-            SchedEvent::MarkLatency { mark, ns, .. } => self.mark(mark, 1, Some(ns)),
+            SchedEvent::MarkCount { mark, n, .. } => self.mark(now, mark, n, None),
+            SchedEvent::MarkLatency { mark, ns, .. } => self.mark(now, mark, 1, Some(ns)),
             SchedEvent::Deadline { task, due } => self.deadline(now, task, due),
             SchedEvent::NeedResched { .. }
             | SchedEvent::Yield { .. }

@@ -9,13 +9,19 @@
 mod columns;
 mod format;
 mod headline;
+mod interbench;
 pub mod model;
 mod outputs;
+mod own_table;
 mod policy_page;
+mod schbench;
 mod sections;
 mod stats;
 mod table;
 
 pub use format::wrap;
+pub use interbench::InterbenchFigures;
 pub use outputs::{OUTPUTS, Options, Output, output_by_name};
+pub use own_table::OwnFigures;
 pub use policy_page::policy_page;
+pub use schbench::SchbenchFigures;

@@ -14,8 +14,13 @@ use schedlab_units::{Nanos, Time};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
+use crate::own_table::{OwnFigures, figures};
+
 /// Name and version of the schema.
 pub const SCHEMA: &str = "schedlab.run/1";
+
+/// Name and version of the schema of a whole matrix.
+pub const MATRIX_SCHEMA: &str = "schedlab.matrix/1";
 
 /// Version of the program that made the report.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -49,6 +54,27 @@ pub struct Report<'a> {
     pub runs: Vec<Run<'a>>,
     /// What it took; everything else is the same at every repetition.
     pub host: Host,
+}
+
+/// The results of a workload with a matrix: one report for each combination of its parameters.
+#[derive(Clone, Debug, Serialize)]
+pub struct MatrixReport<'a> {
+    /// [`MATRIX_SCHEMA`].
+    pub schema: &'static str,
+    /// [`VERSION`].
+    pub version: &'static str,
+    /// The combinations in the order of the matrix, each after [`SCHEMA`].
+    pub cells: Vec<Report<'a>>,
+}
+
+impl<'a> From<&'a [Comparison]> for MatrixReport<'a> {
+    fn from(cells: &'a [Comparison]) -> Self {
+        Self {
+            schema: MATRIX_SCHEMA,
+            version: VERSION,
+            cells: cells.iter().map(Report::from).collect(),
+        }
+    }
 }
 
 /// What was run.
@@ -127,6 +153,9 @@ pub struct Run<'a> {
     pub policy_stats: OrderedMap<'a, i64>,
     /// False when the run was interrupted; the figures reach that far.
     pub complete: bool,
+    /// What the modelled program would print itself, under the program's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<OwnFigures>,
 }
 
 /// Value of a tunable: durations in ns, flags as booleans, choices by name.
@@ -338,7 +367,11 @@ impl<'a> From<&'a Comparison> for Report<'a> {
             version: VERSION,
             workload: (&comparison.workload).into(),
             machine: (&comparison.machine).into(),
-            runs: comparison.runs.iter().map(Run::from).collect(),
+            runs: comparison
+                .runs
+                .iter()
+                .map(|run| Run { program: figures(&comparison.workload, run), ..Run::from(run) })
+                .collect(),
             host: Host {
                 wall_ns: comparison.host.wall_ns,
                 events_per_s: comparison.host.events_per_s,
@@ -395,6 +428,7 @@ impl<'a> From<&'a RunResult> for Run<'a> {
             deadlines: figures.deadlines.iter().map(Deadline::from).collect(),
             policy_stats: OrderedMap(stats.collect()),
             complete: run.complete,
+            program: None,
         }
     }
 }

@@ -188,6 +188,16 @@ impl Grid {
         Self { header: None, rows, n_labels }
     }
 
+    /// Rows under a header.
+    pub(crate) fn titled(header: Vec<String>, rows: Vec<Vec<String>>, n_labels: usize) -> Self {
+        Self { header: Some(header), rows, n_labels }
+    }
+
+    /// The text in the width it needs.
+    pub(crate) fn render_plain(&self) -> String {
+        self.render(&self.widths())
+    }
+
     fn table(&self) -> Table {
         let mut table = Table::new();
         table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);

@@ -16,6 +16,7 @@ mod interrupt;
 mod life;
 mod objects;
 mod ops;
+mod period;
 mod proc;
 mod queue;
 mod serve;

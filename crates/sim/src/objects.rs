@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use schedlab_units::{TaskId, Time};
+use schedlab_workload::Period;
 use schedlab_workload::ir::{Objects as Specs, PipeSpec};
 
 use crate::wait_queue::{Links, WaitQueue};
@@ -164,6 +165,7 @@ pub(crate) struct Objects {
     pub(crate) futexes: Vec<Futex>,
     pub(crate) lists: Vec<WaitQueue>,
     pub(crate) timers: Vec<SharedTimer>,
+    pub(crate) periods: Vec<Period>,
     pub(crate) links: Links,
 }
 
@@ -212,6 +214,7 @@ impl Objects {
                 .iter()
                 .map(|t| SharedTimer { per_task: t.per_task, next: None, absolute: false })
                 .collect(),
+            periods: vec![Period::default(); specs.periods.len()],
             links: Links::default(),
         }
     }
@@ -232,9 +235,9 @@ mod tests {
         })
     }
 
-    /// Row 71 of spec cfs-eevdf §9: AF_UNIX with the default send buffer and 100-byte messages.
+    /// AF_UNIX with the default send buffer and 100-byte messages; `tests/sockets.rs` has the row.
     #[test]
-    fn vectors_71_socket_blocks_after_278_and_wakes_at_69() {
+    fn socket_blocks_after_278_messages_and_wakes_at_69() {
         let mut socket = pipe(212_992, Some(768), 212_992 / 4);
         let mut n_sent = 0;
         while socket.write(100).left == 0 {

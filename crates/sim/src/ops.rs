@@ -4,7 +4,7 @@
 use schedlab_policy_api::{Mm, Policy, SchedEvent, TaskState};
 use schedlab_units::{CpuId, CpuSet, Nanos, Nice, TaskId};
 use schedlab_workload::Step;
-use schedlab_workload::ir::{MarkId, Op, SchedSpec};
+use schedlab_workload::ir::{MarkId, Op, PeriodStep, SchedSpec};
 
 use crate::cpu::{Phase, Why};
 use crate::proc::{Then, Todo};
@@ -51,6 +51,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             Op::Mark { .. } | Op::MarkStart(_) | Op::MarkStop(_) | Op::Deadline { .. } => {
                 self.note(task, op);
+                return Some(Phase::Continue);
+            }
+            Op::SemTry { semaphore, on_zero } => {
+                self.sem_try(task, *semaphore, *on_zero);
+                return Some(Phase::Continue);
+            }
+            Op::Period { period, step } if *step != PeriodStep::Sleep => {
+                self.period_step(task, *period, *step);
                 return Some(Phase::Continue);
             }
             _ => {
@@ -121,6 +129,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::Write { pipe, .. } => self.write(cpu, task, op, pipe, amount),
             Op::SemWait(id) => self.sem_wait(task, op, id),
             Op::SemPost(id) => self.sem_post(cpu, task, id),
+            Op::Period { period, .. } => self.period_sleep(task, op, period),
             Op::Lock(mutex) => self.lock_mutex(task, op, mutex),
             Op::Unlock(mutex) => self.unlock_mutex(cpu, task, mutex),
             Op::CondWait { condition, mutex } => self.cond_wait(cpu, task, op, condition, mutex),
@@ -151,6 +160,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             | Op::MarkStart(_)
             | Op::MarkStop(_)
             | Op::Deadline { .. }
+            | Op::SemTry { .. }
             | Op::SetCounter { .. }
             | Op::DecJump { .. }
             | Op::Jump { .. }
@@ -169,6 +179,10 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 Flow::Done
             }
             Op::ListServe(_) => self.serve_one(cpu, task, op),
+            Op::Period { period, .. } => {
+                self.objects.periods[period.0 as usize].slept(self.now);
+                Flow::Done
+            }
             Op::SigWait { on_timeout, .. } => {
                 self.take_signal(task, *on_timeout);
                 Flow::Done

@@ -90,6 +90,15 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         asleep(op)
     }
 
+    /// Takes one from a semaphore in user mode, or jumps.
+    pub(crate) fn sem_try(&mut self, task: TaskId, id: ObjectId, on_zero: u32) {
+        let count = &mut self.objects.semaphores[id.0 as usize].count;
+        match count.checked_sub(1) {
+            Some(left) => *count = left,
+            None => self.procs[task.index()].vm.jump(on_zero),
+        }
+    }
+
     pub(crate) fn sem_post(&mut self, cpu: CpuId, task: TaskId, id: ObjectId) -> Flow<'w> {
         let Objects { semaphores, links, .. } = &mut self.objects;
         let semaphore = &mut semaphores[id.0 as usize];

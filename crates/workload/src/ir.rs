@@ -26,6 +26,8 @@ pub struct Workload {
     pub objects: Objects,
     /// Names of marks, referred to by index, with the unit of what they count.
     pub marks: Vec<MarkSpec>,
+    /// The table that the modelled program prints of its marks, which reports print too.
+    pub table: Option<OwnTable>,
     /// Length of a run unless the user says otherwise; none = until every task has exited.
     pub duration: Option<Nanos>,
     /// Facts a reader must know before trusting results, such as unknown gaps of a recording.
@@ -39,6 +41,38 @@ pub struct MarkSpec {
     pub name: String,
     /// Unit of the count, such as `frames` or `messages`.
     pub unit: String,
+}
+
+/// The table that a benchmark program prints at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnTable {
+    /// interbench: latency with its deviation, share of the desired CPU, deadlines met.
+    Interbench,
+    /// schbench of 2016 to 2019: percentiles of its histogram of wake-up latencies.
+    Schbench,
+}
+
+impl OwnTable {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Interbench, Self::Schbench];
+
+    /// Its name in workload files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Interbench => "interbench",
+            Self::Schbench => "schbench",
+        }
+    }
+
+    /// Names of the marks it is made from; a workload with the table has them all.
+    ///
+    /// interbench: the samples, bursts of work done and missed, deadlines met and missed.
+    pub const fn marks(self) -> &'static [&'static str] {
+        match self {
+            Self::Interbench => &["latency", "bursts", "missed-bursts", "met", "missed"],
+            Self::Schbench => &["wakeup"],
+        }
+    }
 }
 
 /// Index into [`Workload::programs`].
@@ -150,6 +184,8 @@ pub struct Objects {
     pub lists: Vec<NamedSpec>,
     /// Periodic timers shared by name; those private to a task too, one slot per task and name.
     pub timers: Vec<TimerSpec>,
+    /// Periodic duties; see [`crate::Period`].
+    pub periods: Vec<PeriodSpec>,
 }
 
 /// An object that has only a name.
@@ -207,6 +243,23 @@ pub struct TimerSpec {
     pub name: String,
     /// Whether every task has one of its own under this name.
     pub per_task: bool,
+}
+
+/// A periodic duty and the marks under which it is recorded; see [`crate::Period`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PeriodSpec {
+    /// Its name in messages.
+    pub name: String,
+    /// Latency of each period.
+    pub sample: Option<MarkId>,
+    /// Bursts of work that were done.
+    pub achieved: Option<MarkId>,
+    /// Bursts of work that were left out.
+    pub missed_burns: Option<MarkId>,
+    /// Deadlines met.
+    pub met: Option<MarkId>,
+    /// Deadlines missed.
+    pub missed: Option<MarkId>,
 }
 
 /// The program of a task: operations with jump targets inside it. Running past the end exits.
@@ -271,6 +324,13 @@ pub enum Op {
     SemWait(ObjectId),
     /// Adds one to a semaphore and wakes one waiter.
     SemPost(ObjectId),
+    /// Takes one from a semaphore, or jumps while it is zero.
+    SemTry {
+        /// The semaphore.
+        semaphore: ObjectId,
+        /// Jump target when it is zero.
+        on_zero: u32,
+    },
     /// Locks a mutex.
     Lock(ObjectId),
     /// Unlocks a mutex; the longest waiter gets it.
@@ -366,6 +426,13 @@ pub enum Op {
         /// The allowance.
         within: Nanos,
     },
+    /// A step of a periodic duty; all but [`PeriodStep::Sleep`] take no time.
+    Period {
+        /// The duty.
+        period: ObjectId,
+        /// The step.
+        step: PeriodStep,
+    },
     /// Sets a loop counter.
     SetCounter {
         /// Which.
@@ -394,6 +461,33 @@ pub enum Op {
         /// Where to.
         target: u32,
     },
+}
+
+/// A step of a periodic duty; [`crate::Period`] says what each computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeriodStep {
+    /// The deadline is now.
+    Reset,
+    /// Moves the deadline on.
+    Shift(Nanos),
+    /// Before the work.
+    Begin {
+        /// The period; zero = none is ever left out.
+        interval: Nanos,
+        /// Jump target when the whole period has passed already.
+        on_missed: Option<u32>,
+    },
+    /// After the work.
+    End {
+        /// The period; zero = what is late is forgotten.
+        interval: Nanos,
+        /// Jump target when there is nothing to sleep for.
+        on_late: Option<u32>,
+    },
+    /// Sleeps for what was left at the end, here or in another task that keeps the time.
+    Sleep,
+    /// Records the latency of the period.
+    Sample,
 }
 
 /// Whom a signal goes to.

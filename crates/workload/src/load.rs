@@ -36,6 +36,9 @@ pub struct Loaded {
     pub warnings: Vec<Located>,
     /// Hash of its resolved form.
     pub digest: Digest,
+    /// Combinations of its matrix that the parameters leave open, each as the parameters still to be
+    /// set; empty without a matrix, one for a single combination.
+    pub cells: Vec<Vec<(String, String)>>,
     /// Name of the file, or of the built-in workload.
     pub file: String,
     /// The text it was read from.
@@ -107,9 +110,12 @@ pub(crate) struct Read {
     pub(crate) workload: Workload,
     pub(crate) origins: Origins,
     pub(crate) warnings: Vec<Located>,
+    pub(crate) cells: Vec<toml::Cell>,
 }
 
 /// Loads the built-in workload of this name, or the file with this path.
+///
+/// A combination of a built-in's matrix has a name of its own, such as `interbench-audio-burn`.
 ///
 /// `overrides` are parameters to set, as name and value.
 ///
@@ -122,7 +128,8 @@ pub fn resolve(
     options: &LoadOptions,
 ) -> Result<Loaded, LoadError> {
     if let Some(builtin) = library::find(name_or_path) {
-        return load_text(name_or_path, builtin.text.to_string(), overrides, options);
+        let set = [builtin.cell(name_or_path).unwrap_or_default(), overrides.to_vec()].concat();
+        return load_text(name_or_path, builtin.text.to_string(), &set, options);
     }
     let usage =
         |fault| LoadError { file: name_or_path.to_string(), fault, kind: LoadErrorKind::Usage };
@@ -179,7 +186,7 @@ pub fn load_text(
         Format::Toml => toml::read(&text, overrides),
         Format::RtApp => rtapp::read(file, &text, overrides, &options.rtapp),
     };
-    let Read { workload, origins, warnings } = match read {
+    let Read { workload, origins, warnings, cells } = match read {
         Ok(read) => read,
         Err(ReadError::Input(fault)) => return Err(input(fault)),
         Err(ReadError::Parameter(message)) => {
@@ -196,6 +203,7 @@ pub fn load_text(
         digest: digest(&workload),
         workload,
         warnings,
+        cells,
         file: file.to_string(),
         source_text: text,
         origins,

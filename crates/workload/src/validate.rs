@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use schedlab_units::MAX_CPUS;
 
 use crate::ir::{
-    Dist, ObjectId, Objects, Op, ProcessSpec, Program, SchedSpec, SignalTarget, TaskSpec, Workload,
+    Dist, ObjectId, Objects, Op, PeriodSpec, PeriodStep, ProcessSpec, Program, SchedSpec,
+    SignalTarget, TaskSpec, Workload,
 };
 
 /// Longest single duration: 2^60 ns, about 36 years.
@@ -64,6 +65,14 @@ fn fault<T>(place: Place, message: impl Into<String>) -> Result<T, Invalid> {
 pub fn validate(workload: &Workload) -> Result<(), Invalid> {
     check_objects(&workload.objects)?;
     unique("mark", workload.marks.iter().map(|m| &m.name))?;
+    if let Some(table) = workload.table {
+        let has = |name: &str| workload.marks.iter().any(|mark| mark.name == name);
+        if let Some(lacking) = table.marks().iter().find(|name| !has(name)) {
+            let message = format!("the table `{}` needs a mark `{lacking}`", table.name());
+            return fault(Place::Workload, message);
+        }
+    }
+    check_periods(workload)?;
     if workload.duration.is_some_and(|d| d.as_ns() > MAX_DURATION_NS) {
         return fault(Place::Workload, "the duration is longer than 36 years");
     }
@@ -129,6 +138,18 @@ fn check_objects(objects: &Objects) -> Result<(), Invalid> {
     unique("futex", objects.futexes.iter().map(|o| &o.name))?;
     unique("list", objects.lists.iter().map(|o| &o.name))?;
     unique("timer", objects.timers.iter().map(|o| &o.name))
+}
+
+fn check_periods(workload: &Workload) -> Result<(), Invalid> {
+    let periods = &workload.objects.periods;
+    for period in periods {
+        let PeriodSpec { name, sample, achieved, missed_burns, met, missed } = period;
+        let marks = [sample, achieved, missed_burns, met, missed].into_iter().flatten();
+        if marks.into_iter().any(|mark| mark.0 as usize >= workload.marks.len()) {
+            return fault(Place::Object, format!("period `{name}` has a mark that is not there"));
+        }
+    }
+    unique("period", periods.iter().map(|o| &o.name))
 }
 
 fn check_task(workload: &Workload, task: &TaskSpec) -> Result<(), String> {
@@ -226,6 +247,22 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
             check_transfer(objects, *pipe, *bytes)
         }
         Op::SemWait(id) | Op::SemPost(id) => known(*id, objects.semaphores.len(), "semaphore"),
+        Op::SemTry { semaphore, on_zero } => {
+            known(*semaphore, objects.semaphores.len(), "semaphore")?;
+            target_known(*on_zero)
+        }
+        Op::Period { period, step } => {
+            known(*period, objects.periods.len(), "period")?;
+            match *step {
+                PeriodStep::Begin { interval, on_missed: target }
+                | PeriodStep::End { interval, on_late: target } => {
+                    check_span(Dist::Const(interval.as_ns()))?;
+                    target.map_or(Ok(()), target_known)
+                }
+                PeriodStep::Shift(span) => check_span(Dist::Const(span.as_ns())),
+                PeriodStep::Reset | PeriodStep::Sleep | PeriodStep::Sample => Ok(()),
+            }
+        }
         Op::Lock(id) | Op::Unlock(id) => known(*id, objects.mutexes.len(), "mutex"),
         Op::CondWait { condition, mutex } => {
             known(*condition, objects.conditions.len(), "condition")?;
@@ -347,7 +384,10 @@ fn is_instant(op: &Op) -> bool {
         | Op::Mark { .. }
         | Op::MarkStart(_)
         | Op::MarkStop(_)
-        | Op::Deadline { .. } => true,
+        | Op::Deadline { .. }
+        | Op::SemTry { .. }
+        // A period's sleep may be over already, so that a loop around it need not advance.
+        | Op::Period { .. } => true,
         _ => false,
     }
 }
@@ -367,6 +407,13 @@ fn find_loop(program: &Program, inside: impl Fn(&Op) -> bool, ending: bool) -> O
             Op::DecJump { target, .. } | Op::JumpRandom { target, .. } if ending => {
                 [Some(target as usize), next]
             }
+            Op::SemTry { on_zero: target, .. }
+            | Op::Period {
+                step:
+                    PeriodStep::Begin { on_missed: Some(target), .. }
+                    | PeriodStep::End { on_late: Some(target), .. },
+                ..
+            } => [Some(target as usize), next],
             _ => [next, None],
         }
     };

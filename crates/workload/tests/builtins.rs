@@ -65,6 +65,9 @@ fn builtins_of_the_contract_exist() {
         "schbench",
         "starve",
         "rt-pair",
+        "interbench",
+        "interbench-audio-burn",
+        "interbench-custom-hack",
     ] {
         assert!(find(name).is_some(), "{name}");
     }
@@ -148,4 +151,60 @@ fn starve_counts_signals_only() {
         operations(&workload, 1),
         ["sleep 1s", "L1:", "kernel 1.3us", "signal parent", "jump L1"]
     );
+}
+
+/// Names of all combinations that the parameters leave open.
+fn combinations(set: &[(&str, &str)]) -> Vec<String> {
+    let loaded = builtin("interbench", set);
+    let name = |cell: &Vec<(String, String)>| {
+        let cell: Vec<(&str, &str)> =
+            cell.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let all = [set, cell.as_slice()].concat();
+        let loaded = builtin("interbench", &all);
+        assert_eq!(loaded.cells.len(), 1);
+        assert_eq!(validate(&loaded.workload), Ok(()));
+        loaded.workload.name
+    };
+    loaded.cells.iter().map(name).collect()
+}
+
+#[test]
+fn interbench_has_every_pair_but_equal_ones() {
+    let all = combinations(&[]);
+    assert_eq!(all.len(), 34);
+    assert_eq!(
+        (all[0].as_str(), all[33].as_str()),
+        ("interbench-audio-none", "interbench-gaming-memload")
+    );
+    assert!(!all.contains(&"interbench-video-video".to_string()));
+    let real_time = combinations(&[("real_time", "true")]);
+    assert_eq!(real_time.len(), 9 + 8);
+    assert!(real_time.iter().all(|name| name.contains("audio") || name.contains("-video-")));
+    assert_eq!(combinations(&[("load", "hack")]).len(), 4);
+    assert_eq!(combinations(&[("bench", "custom")]).len(), 9);
+}
+
+#[test]
+fn interbench_pair_has_a_name_of_its_own() {
+    let pair = builtin("interbench-x-ring", &[("loads", "2")]);
+    let set = [("bench", "x"), ("load", "ring"), ("loads", "2")];
+    assert_eq!(pair.workload, builtin("interbench", &set).workload);
+    let names: Vec<&str> = pair.workload.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(names, ["main", "bench", "bench-keeper", "x", "load", "ring-0", "ring-1"]);
+    let x = operations(&pair.workload, 3);
+    // 0 to 100 % of 100 ms in steps of 1 ms.
+    assert_eq!(x.iter().filter(|op| op.starts_with("run ")).count(), 101);
+    let at = x.iter().position(|op| op == "run 7ms").expect("there");
+    assert!(x[at - 1].starts_with("period bench begin 93ms else"), "{}", x[at - 1]);
+    assert!(x[at + 1].starts_with("period bench end 93ms else"), "{}", x[at + 1]);
+    let initial: Vec<u64> =
+        pair.workload.objects.semaphores.iter().rev().take(2).map(|s| s.initial).collect();
+    assert_eq!(initial, [0, 1], "one token");
+}
+
+#[test]
+fn interbench_runs_for_whole_tens_of_seconds() {
+    let main = |seconds| operations(&builtin("interbench", &[("seconds", seconds)]).workload, 0);
+    assert!(main("30").contains(&"sleep 30s".to_string()));
+    assert!(main("31").contains(&"sleep 40s".to_string()));
 }

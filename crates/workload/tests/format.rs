@@ -51,6 +51,8 @@ fn documented_examples_load() {
         "write",
         "sem-wait",
         "sem-post",
+        "sem-try",
+        "period",
         "lock",
         "unlock",
         "cond-wait",

@@ -61,6 +61,19 @@ fn messages_for_broken_files() {
         ("an unknown rt-app key", refused("x.json", &json("\"run\" : 1, \"priorty\" : -5"))),
         ("text in place of a number, rt-app", refused("x.json", &json("\"run\" : \"10\""))),
         ("a task that never advances", refused("x.toml", &toml("loop = [\"mark m\"]"))),
+        ("a period without duration", refused("x.toml", &toml("do = [\"period p begin\"]"))),
+        (
+            "a table without its marks",
+            refused("x.toml", "[workload]\nname = \"x\"\ntable = \"interbench\"\n"),
+        ),
+        ("an unknown table", refused("x.toml", "[workload]\nname = \"x\"\ntable = \"top\"\n")),
+        (
+            "a matrix of a parameter that is not there",
+            refused(
+                "x.toml",
+                "[workload]\nname = \"x\"\n[[matrix]]\nparam = \"p\"\nvalues = [\"a\"]\n",
+            ),
+        ),
         ("a fragment for merge.py", refused("x.json", "{ \"global\" : { \"duration\" : 5 } }")),
         (
             "a policy nobody simulates",
@@ -86,6 +99,9 @@ fn messages_for_wrong_names() {
         ("a duration without unit", failed("hogs", &[("runtime", "10")])),
         ("a negative number of tasks", failed("hogs", &[("hogs", "-1")])),
         ("a priority out of range", failed("rt-pair", &[("high", "100")])),
+        ("an unknown combination", failed("interbench-audio-bunr", &[])),
+        ("a value the matrix does not have", failed("interbench", &[("bench", "foo")])),
+        ("a combination that is left out", failed("interbench-video-video", &[])),
     ]);
     insta::assert_snapshot!(text);
 }

@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use schedlab_lab::batch::run_all;
 use schedlab_lab::machine::parse_machine_toml;
@@ -14,7 +14,8 @@ use schedlab_policy_api::Topology;
 use schedlab_report::{Options, Output, output_by_name};
 use schedlab_sim::{CostError, CostModel};
 use schedlab_workload::{
-    LoadError, LoadErrorKind, LoadOptions, Loaded, RtAppOptions, find, load_bytes, resolve,
+    LoadError, LoadErrorKind, LoadOptions, Loaded, RtAppOptions, find, load_bytes, load_text,
+    resolve,
 };
 
 use crate::args::{Common, MachineArg, RunArgs};
@@ -35,52 +36,97 @@ pub(crate) fn run(args: &RunArgs, common: Common) -> Result<Exit, Failure> {
         .ok_or_else(|| Failure::new(Exit::Usage, format!("no form `{}`", args.format)))?;
     let options = LoadOptions { rtapp: RtAppOptions { strict: args.rtapp_strict } };
     let loaded = load(&args.workload, &args.set, &options)?;
+    let is_matrix = loaded.cells.len() > 1;
+    let cells = cells(args, loaded, &options)?;
     let topo = machine(&args.machine)?;
     let cost = cost(&args.cost)?;
-    loaded.check_machine(topo.n_cpus()).map_err(|error| {
-        Failure::located(exit_of(error.kind), &error.file, &error.fault, &source_of(&loaded))
-    })?;
-    let mut warnings: Vec<String> =
-        loaded.warnings.iter().map(|fault| place(&loaded.file, fault)).collect();
-    let jobs = jobs(args, &loaded, &topo, &cost);
+    for loaded in &cells {
+        loaded.check_machine(topo.n_cpus()).map_err(|error| {
+            Failure::located(exit_of(error.kind), &error.file, &error.fault, &source_of(loaded))
+        })?;
+    }
+    let jobs: Vec<Job> = cells.iter().flat_map(|loaded| jobs(args, loaded, &topo, &cost)).collect();
     let destination = Destination::of(args.output.as_deref())?;
     let begin = Instant::now();
-    let outputs = simulate(args, &jobs, &stop, common, &loaded)?;
+    let outputs = simulate(args, &jobs, &stop, common, &cells)?;
     let wall = begin.elapsed();
     let different =
         if args.twice { compare_again(args, &jobs, &stop, common, &outputs)? } else { None };
-    let interrupted = outputs.len() < jobs.len() || outputs.iter().any(|o| !o.result.complete);
-    warnings.extend(run_warnings(&outputs));
-    if !common.quiet {
-        warnings.iter().for_each(|warning| terminal::warning(warning));
+    let interrupted =
+        outputs.iter().any(|output| output.as_ref().is_none_or(|o| !o.result.complete));
+    let mut outputs = outputs.into_iter();
+    let per_cell = jobs.len() / cells.len().max(1);
+    let mut comparisons = Vec::new();
+    for loaded in &cells {
+        let outputs: Vec<RunOutput> = outputs.by_ref().take(per_cell).flatten().collect();
+        comparisons.push(comparison(loaded, outputs, &topo, &cost, wall));
     }
-    let events: u64 = outputs.iter().map(|output| output.result.events).sum();
-    let comparison = Comparison {
-        workload: workload_info(&loaded, warnings),
-        machine: machine_info(&topo, &cost),
-        runs: outputs.into_iter().map(|output| output.result).collect(),
-        host: HostInfo {
-            wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
-            events_per_s: (events as f64 / wall.as_secs_f64().max(1e-9)) as u64,
-        },
-    };
-    write(output, &comparison, &destination)?;
+    if !common.quiet {
+        let mut seen: Vec<&String> = Vec::new();
+        for (loaded, comparison) in cells.iter().zip(&comparisons) {
+            let notes = &comparison.workload.notes[loaded.workload.notes.len()..];
+            let fresh: Vec<&String> = notes.iter().filter(|note| !seen.contains(note)).collect();
+            fresh.iter().for_each(|warning| terminal::warning(warning));
+            seen.extend(fresh);
+        }
+    }
+    write(output, &comparisons, is_matrix, &destination)?;
     if interrupted {
         return Err(Failure::new(Exit::Interrupted, "interrupted; the results are those so far"));
     }
     different.map_or(Ok(Exit::Done), Err)
 }
 
+/// The workload, or every combination of its matrix that the parameters leave open.
+fn cells(args: &RunArgs, loaded: Loaded, options: &LoadOptions) -> Result<Vec<Loaded>, Failure> {
+    if loaded.cells.len() <= 1 {
+        return Ok(vec![loaded]);
+    }
+    let load = |cell: &Vec<(String, String)>| {
+        let set = [args.set.clone(), cell.clone()].concat();
+        load_text(&loaded.file, loaded.source_text.clone(), &set, options).map_err(|error| {
+            Failure::located(exit_of(error.kind), &error.file, &error.fault, &source_of(&loaded))
+        })
+    };
+    loaded.cells.iter().map(load).collect()
+}
+
+fn comparison(
+    loaded: &Loaded,
+    outputs: Vec<RunOutput>,
+    topo: &Topology,
+    cost: &CostModel,
+    wall: Duration,
+) -> Comparison {
+    let mut warnings: Vec<String> =
+        loaded.warnings.iter().map(|fault| place(&loaded.file, fault)).collect();
+    warnings.extend(run_warnings(&outputs));
+    let events: u64 = outputs.iter().map(|output| output.result.events).sum();
+    Comparison {
+        workload: workload_info(loaded, warnings),
+        machine: machine_info(topo, cost),
+        runs: outputs.into_iter().map(|output| output.result).collect(),
+        host: HostInfo {
+            wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+            events_per_s: (events as f64 / wall.as_secs_f64().max(1e-9)) as u64,
+        },
+    }
+}
+
 fn write(
     output: &dyn Output,
-    comparison: &Comparison,
+    comparisons: &[Comparison],
+    is_matrix: bool,
     destination: &Destination,
 ) -> Result<(), Failure> {
     let color = matches!(destination, Destination::Stdout) && terminal::stdout_color();
     let options = Options { width: terminal::width(), color };
     let mut text = Vec::new();
-    output
-        .write(comparison, options, &mut text)
+    let written = match comparisons {
+        [comparison] if !is_matrix => output.write(comparison, options, &mut text),
+        all => output.write_matrix(all, options, &mut text),
+    };
+    written
         .map_err(|error| Failure::new(Exit::Host, format!("cannot write the report: {error}")))?;
     destination.write(&text)
 }
@@ -198,20 +244,24 @@ fn jobs(args: &RunArgs, loaded: &Loaded, topo: &Topology, cost: &CostModel) -> V
         .collect()
 }
 
-/// What came out of the jobs that began, in their order.
+/// What came out of the jobs in their order; none for one that was interrupted before it began.
 fn simulate(
     args: &RunArgs,
     jobs: &[Job],
     stop: &AtomicBool,
     common: Common,
-    loaded: &Loaded,
-) -> Result<Vec<RunOutput>, Failure> {
+    cells: &[Loaded],
+) -> Result<Vec<Option<RunOutput>>, Failure> {
     let bar = Bar::new(jobs.len(), common.quiet);
     let outcomes = match &args.trace {
         None => run_all(jobs, args.jobs, stop, &|index| bar.job(index)),
         Some(path) => {
-            let [job] = jobs else {
-                let message = "--trace records a single run: give one policy and one seed";
+            let ([job], [loaded]) = (jobs, cells) else {
+                let which = match cells {
+                    [_] => "one policy and one seed",
+                    _ => "one policy, one seed and a single combination of the matrix",
+                };
+                let message = format!("--trace records a single run: give {which}");
                 return Err(Failure::new(Exit::Usage, message));
             };
             let sink = trace_file::create(path, job, &loaded.digest.to_string())?;
@@ -219,7 +269,7 @@ fn simulate(
         }
     };
     bar.clear();
-    outcomes.into_iter().flatten().map(|outcome| outcome.map_err(run_failure)).collect()
+    outcomes.into_iter().map(|outcome| outcome.transpose().map_err(run_failure)).collect()
 }
 
 fn run_failure(error: RunError) -> Failure {
@@ -237,16 +287,18 @@ fn compare_again(
     jobs: &[Job],
     stop: &AtomicBool,
     common: Common,
-    first: &[RunOutput],
+    first: &[Option<RunOutput>],
 ) -> Result<Option<Failure>, Failure> {
     let bar = Bar::new(jobs.len(), common.quiet);
     let again = run_all(jobs, args.jobs, stop, &|index| bar.job(index));
     bar.clear();
-    let again: Vec<RunOutput> =
-        again.into_iter().flatten().collect::<Result<_, _>>().map_err(run_failure)?;
+    let again: Vec<Option<RunOutput>> =
+        again.into_iter().map(Option::transpose).collect::<Result<_, _>>().map_err(run_failure)?;
+    let pairs = first.iter().zip(&again).filter_map(|(a, b)| Some((a.as_ref()?, b.as_ref()?)));
     // An interrupted run ends at another instant each time.
-    let pairs = first.iter().zip(&again).filter(|(a, b)| a.result.complete && b.result.complete);
-    let different = pairs.map(|(a, b)| (&a.result, &b.result)).find(|(a, b)| a != b);
+    let mut pairs = pairs.filter(|(a, b)| a.result.complete && b.result.complete);
+    let different = pairs.find(|(a, b)| a.result != b.result);
+    let different = different.map(|(a, b)| (&a.result, &b.result));
     Ok(different.map(|(a, b)| {
         let (spec, seed) = (a.spec(), a.seed);
         let (a, b) = (a.fingerprint, b.fingerprint);
@@ -285,6 +337,7 @@ fn workload_info(loaded: &Loaded, warnings: Vec<String>) -> WorkloadInfo {
         about: workload.about.clone(),
         digest: loaded.digest.to_string(),
         parameters: workload.params.clone(),
+        table: workload.table,
         notes: workload.notes.iter().cloned().chain(warnings).collect(),
     }
 }

@@ -54,6 +54,20 @@ fn show(builtin: &Builtin) -> Result<String, Failure> {
     if !header.is_empty() {
         text += &format!("\n{}\n", header.trim_end());
     }
+    let matrix = builtin.matrix().map_err(|fault| Failure::new(Exit::Bug, fault))?;
+    if !matrix.is_empty() {
+        let names: Vec<String> = matrix.iter().map(|axis| axis.param.to_uppercase()).collect();
+        let name = builtin.name;
+        let one = format!("{name}-{}", names.join("-"));
+        text += &format!("\nMatrix (`run {name}` runs all, `run {one}` one combination)\n");
+        for axis in matrix {
+            let also = match axis.also.as_slice() {
+                [] => String::new(),
+                also => format!("; when asked for: {}", also.join(", ")),
+            };
+            text += &format!("  {}: {}{also}\n", axis.param, axis.values.join(", "));
+        }
+    }
     let params = builtin.params().map_err(|fault| Failure::new(Exit::Bug, fault))?;
     if !params.is_empty() {
         text += "\nParameters (--set KEY=VALUE)\n";

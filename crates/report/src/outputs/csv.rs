@@ -58,11 +58,7 @@ impl Output for Csv {
         "one row per policy, seed and task"
     }
     fn write(&self, comparison: &Comparison, _: Options, out: &mut dyn Write) -> io::Result<()> {
-        let mut header: Vec<String> = COLUMNS.iter().map(|name| name.to_string()).collect();
-        for distribution in ["wakeup_latency", "run_delay", "late"] {
-            header.extend(SUMMARY.iter().map(|name| format!("{distribution}_{name}")));
-        }
-        line(out, &header)?;
+        line(out, &header())?;
         for run in &comparison.runs {
             for task in &run.figures.tasks {
                 line(out, &cells(run, task))?;
@@ -70,6 +66,27 @@ impl Output for Csv {
         }
         Ok(())
     }
+    /// The same with the name of the workload in front.
+    fn write_matrix(&self, all: &[Comparison], _: Options, out: &mut dyn Write) -> io::Result<()> {
+        line(out, &[vec!["workload".to_string()], header()].concat())?;
+        for comparison in all {
+            let name = &comparison.workload.name;
+            for run in &comparison.runs {
+                for task in &run.figures.tasks {
+                    line(out, &[vec![name.clone()], cells(run, task)].concat())?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn header() -> Vec<String> {
+    let mut header: Vec<String> = COLUMNS.iter().map(|name| name.to_string()).collect();
+    for distribution in ["wakeup_latency", "run_delay", "late"] {
+        header.extend(SUMMARY.iter().map(|name| format!("{distribution}_{name}")));
+    }
+    header
 }
 
 fn cells(run: &RunResult, task: &TaskFigures) -> Vec<String> {

@@ -37,6 +37,16 @@ pub trait Output: Sync {
         options: Options,
         out: &mut dyn Write,
     ) -> io::Result<()>;
+    /// Writes the reports of a workload with a matrix, one comparison for each combination.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    fn write_matrix(
+        &self,
+        cells: &[Comparison],
+        options: Options,
+        out: &mut dyn Write,
+    ) -> io::Result<()>;
 }
 
 /// The form of output called `name`.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use schedlab_lab::result::Comparison;
+use schedlab_lab::result::{Comparison, RunResult};
 use schedlab_units::Nanos;
 
 use super::{Options, Output};
@@ -11,6 +11,7 @@ use crate::columns::{Column, Columns};
 use crate::format;
 use crate::headline::{Headline, headlines};
 use crate::model::VERSION;
+use crate::own_table;
 use crate::sections::{Section, sections};
 use crate::table::{BETTER, FEW, Grid, UNCLEAR, WORSE, tables};
 
@@ -37,14 +38,87 @@ impl Output for Text {
         if !ahead.is_empty() {
             blocks.extend(in_short(&ahead, columns.seeds.len(), options.width));
         }
+        blocks.extend(own_table::tables(comparison));
         blocks.extend(tables(&columns, &sections, options.width));
         blocks.extend(policy_stats(&columns, options.width));
         blocks.extend(legend(&columns, &sections));
-        let text = blocks.join("\n\n");
-        let text = if options.color { colored(&text) } else { text };
-        out.write_all(text.as_bytes())?;
-        out.write_all(b"\n")
+        print(&blocks, options, out)
     }
+    /// The tables of the modelled program, if it has some for a matrix, else all reports in turn.
+    fn write_matrix(
+        &self,
+        cells: &[Comparison],
+        options: Options,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let Some(tables) = own_table::matrix_tables(cells) else {
+            return cells.iter().try_for_each(|cell| {
+                self.write(cell, options, out)?;
+                out.write_all(b"\n")
+            });
+        };
+        let mut blocks = vec![matrix_title(cells), matrix_conditions(cells, options.width)];
+        blocks.extend(tables);
+        print(&blocks, options, out)
+    }
+}
+
+fn print(blocks: &[String], options: Options, out: &mut dyn Write) -> io::Result<()> {
+    let text = blocks.join("\n\n");
+    let text = if options.color { colored(&text) } else { text };
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+/// The name that all combinations begin with, and what the workload models.
+fn matrix_title(cells: &[Comparison]) -> String {
+    let Some(first) = cells.first() else { return String::new() };
+    let mut first = first.clone();
+    let stem = |name: &str| {
+        let all = cells.iter().all(|cell| cell.workload.name.starts_with(name));
+        all.then(|| name.to_string())
+    };
+    let name = std::mem::take(&mut first.workload.name);
+    let cuts = name.match_indices('-').map(|(at, _)| at).rev();
+    let stem = cuts.filter_map(|at| stem(&name[..at])).next();
+    first.workload.name = stem.unwrap_or(name);
+    title(&first)
+}
+
+/// What one must know to repeat the runs of a matrix; parameters that differ are in the tables.
+fn matrix_conditions(cells: &[Comparison], page: usize) -> String {
+    let Some(first) = cells.first() else { return String::new() };
+    let mut common = first.clone();
+    let same = |pair: &(String, String)| cells.iter().all(|c| c.workload.parameters.contains(pair));
+    common.workload.parameters.retain(same);
+    common.runs = cells.iter().flat_map(|cell| cell.runs.clone()).collect();
+    let columns = Columns::of(first);
+    let mut lines = vec![
+        ("combinations".to_string(), cells.len().to_string()),
+        ("parameters".to_string(), parameters(&common)),
+        ("machine".to_string(), machine(&common)),
+        ("measured".to_string(), measured(&common.runs, &columns.seeds)),
+    ];
+    for column in &columns.columns {
+        let hz = column.first_run().map_or(0, |run| run.hz.get());
+        lines.push((column.heading.clone(), format!("{}, HZ {hz}", column.spec)));
+    }
+    lines.extend(cut(&common.runs));
+    let mut notes: Vec<&String> = Vec::new();
+    for note in cells.iter().flat_map(|cell| &cell.workload.notes) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    lines.extend(notes.into_iter().map(|note| ("note".to_string(), note.clone())));
+    key_values(&lines, page)
+}
+
+/// A warning when some run was interrupted.
+fn cut(runs: &[RunResult]) -> Option<(String, String)> {
+    let text = "interrupted: the figures reach only as far as the runs did";
+    let is_cut = runs.iter().any(|run| !run.complete);
+    is_cut.then(|| ("warning".to_string(), text.to_string()))
 }
 
 fn title(comparison: &Comparison) -> String {
@@ -57,15 +131,29 @@ fn title(comparison: &Comparison) -> String {
 
 /// Everything one must know to repeat the runs.
 fn conditions(comparison: &Comparison, columns: &Columns<'_>, page: usize) -> String {
-    let machine = &comparison.machine;
     let mut lines: Vec<(String, String)> = Vec::new();
-    let parameters: Vec<String> =
-        comparison.workload.parameters.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    if !parameters.is_empty() {
-        lines.push(("parameters".to_string(), parameters.join(" ")));
+    if !comparison.workload.parameters.is_empty() {
+        lines.push(("parameters".to_string(), parameters(comparison)));
     }
+    lines.push(("machine".to_string(), machine(comparison)));
+    lines.push(("measured".to_string(), measured(&comparison.runs, &columns.seeds)));
+    for column in &columns.columns {
+        lines.push((column.heading.clone(), policy(column)));
+    }
+    lines.extend(cut(&comparison.runs));
+    lines.extend(comparison.workload.notes.iter().map(|n| ("note".to_string(), n.clone())));
+    key_values(&lines, page)
+}
+
+fn parameters(comparison: &Comparison) -> String {
+    let parameters = comparison.workload.parameters.iter();
+    parameters.map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+}
+
+fn machine(comparison: &Comparison) -> String {
+    let machine = &comparison.machine;
     let counted = |n: u32, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let shape = format!(
+    format!(
         "{} = {} × {} × {} × {}, costs: {}",
         counted(machine.cpus, "CPU"),
         counted(machine.nodes, "node"),
@@ -73,20 +161,14 @@ fn conditions(comparison: &Comparison, columns: &Columns<'_>, page: usize) -> St
         counted(machine.cores_per_llc, "core"),
         counted(machine.threads_per_core, "thread"),
         machine.cost,
-    );
-    lines.push(("machine".to_string(), shape));
-    lines.push(("measured".to_string(), measured(columns)));
-    for column in &columns.columns {
-        lines.push((column.heading.clone(), policy(column)));
-    }
-    if columns.runs().any(|run| !run.complete) {
-        let text = "interrupted: the figures reach only as far as the runs did";
-        lines.push(("warning".to_string(), text.to_string()));
-    }
-    lines.extend(comparison.workload.notes.iter().map(|n| ("note".to_string(), n.clone())));
+    )
+}
+
+/// Lines of a key and its value, which is wrapped.
+fn key_values(lines: &[(String, String)], page: usize) -> String {
     let width = lines.iter().map(|(key, _)| key.chars().count()).max().unwrap_or(0);
     let mut text = Vec::new();
-    for (key, value) in &lines {
+    for (key, value) in lines {
         let mut key = key.as_str();
         for line in format::wrap(value, page.saturating_sub(width + 4)) {
             text.push(format!("  {key:width$}  {line}"));
@@ -96,21 +178,21 @@ fn conditions(comparison: &Comparison, columns: &Columns<'_>, page: usize) -> St
     text.join("\n")
 }
 
-fn measured(columns: &Columns<'_>) -> String {
+fn measured(runs: &[RunResult], seeds: &[u64]) -> String {
     let spans = |get: &dyn Fn(&schedlab_metrics::RunFigures) -> Nanos| {
         let (mut least, mut most) = (Nanos::MAX, Nanos::ZERO);
-        for run in columns.runs() {
+        for run in runs {
             (least, most) = (least.min(get(&run.figures)), most.max(get(&run.figures)));
         }
         if least >= most { most.to_string() } else { format!("{least} to {most}") }
     };
     let mut text = spans(&|figures| figures.elapsed);
-    if columns.runs().any(|run| !run.figures.warmup.is_zero()) {
+    if runs.iter().any(|run| !run.figures.warmup.is_zero()) {
         text += &format!(" after {} of warm-up", spans(&|figures| figures.warmup));
     }
-    match columns.seeds.as_slice() {
+    match seeds {
         [seed] => text + &format!(", seed {seed}"),
-        [first, .., last] => text + &format!(", {} seeds {first}..{last}", columns.seeds.len()),
+        [first, .., last] => text + &format!(", {} seeds {first}..{last}", seeds.len()),
         [] => text,
     }
 }

@@ -65,6 +65,7 @@ impl Sample {
                     ("hogs".to_string(), self.n_hogs.to_string()),
                     ("period".to_string(), "10ms".to_string()),
                 ],
+                table: None,
                 notes: vec!["made up by a test".to_string()],
             },
             machine: MachineInfo {

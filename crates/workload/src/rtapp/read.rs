@@ -53,7 +53,7 @@ pub(crate) fn read(
     workload.origin = format!("rt-app file {}", file_name(file));
     let mut warnings = notes.warnings;
     warnings.sort_by_key(|warning| warning.at);
-    Ok(Read { workload, origins, warnings })
+    Ok(Read { workload, origins, warnings, cells: Vec::new() })
 }
 
 fn file_name(file: &str) -> String {

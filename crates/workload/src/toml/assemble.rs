@@ -10,7 +10,7 @@ use super::ops::{Line, Symbols, advice, probability, translate};
 use super::source::{Item, Source, Table, for_each, kind};
 use super::words::{Word, count};
 use crate::expr::Env;
-use crate::ir::{Dist, Op, Program, Workload};
+use crate::ir::{Dist, Op, PeriodStep, Program, Workload};
 
 /// Deepest nesting of blocks.
 const MAX_NESTING: u32 = 32;
@@ -278,6 +278,13 @@ fn set_target(op: &mut Op, to: u32) {
             *target = to;
         }
         Op::SigWait { on_timeout: Some(target), .. } => *target = to,
+        Op::SemTry { on_zero: target, .. }
+        | Op::Period {
+            step:
+                PeriodStep::Begin { on_missed: Some(target), .. }
+                | PeriodStep::End { on_late: Some(target), .. },
+            ..
+        } => *target = to,
         other => unreachable!("{other:?} has no jump target"),
     }
 }

@@ -5,11 +5,12 @@ use schedlab_units::{Located, Nanos};
 use toml::de::{DeTable, DeValue};
 
 use super::assemble::{Assembler, Shared};
+use super::matrix::{Axis, axes, cells};
 use super::ops::{Kind, Symbols};
 use super::source::{Source, Table, for_each, is_name, kind};
 use super::tables::{OBJECTS, declare, keys, name_of, object, task};
 use crate::expr::{Env, Value};
-use crate::ir::{Program, ProgramId, Workload};
+use crate::ir::{OwnTable, Program, ProgramId, Workload};
 use crate::load::{Read, ReadError};
 use crate::nearest::did_you_mean;
 use crate::origins::Origins;
@@ -17,7 +18,8 @@ use crate::origins::Origins;
 /// Most tables and blocks that `for` clauses of one file may yield together.
 const MAX_EXPANSIONS: u64 = 1 << 20;
 
-const HEADER_KEYS: [&str; 6] = ["name", "about", "origin", "duration", "notes", "resolved"];
+const HEADER_KEYS: [&str; 7] =
+    ["name", "about", "origin", "table", "duration", "notes", "resolved"];
 
 /// A parameter of a workload file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ pub(crate) fn read(text: &str, overrides: &[(String, String)]) -> Result<Read, R
     let src = Source { text };
     let root = parse(src)?;
     let root = Table { map: &root, at: 0 };
-    let mut legal = vec!["workload", "params", Kind::Program.name(), Kind::Task.name()];
+    let mut legal = vec!["workload", "params", "matrix", Kind::Program.name(), Kind::Task.name()];
     legal.extend(OBJECTS.map(Kind::name));
     root.only(src, "a workload file", &legal)?;
 
@@ -48,6 +50,12 @@ pub(crate) fn read(text: &str, overrides: &[(String, String)]) -> Result<Read, R
     let mut workload = Workload::default();
     parameters(src, root, overrides, &mut env, &mut workload)?;
     header(src, root, &env, &mut workload)?;
+    let cells = cells(src, root, overrides, &env)?;
+    if let [cell] = cells.as_slice() {
+        let values = cell.iter().map(|(_, value)| value.as_str());
+        workload.name =
+            std::iter::once(workload.name.as_str()).chain(values).collect::<Vec<_>>().join("-");
+    }
 
     let mut shared = Shared { src, symbols: Symbols::default(), workload, budget: MAX_EXPANSIONS };
     for kind in OBJECTS {
@@ -67,7 +75,17 @@ pub(crate) fn read(text: &str, overrides: &[(String, String)]) -> Result<Read, R
         let warning = src.fault(text.len(), "the file has no task: nothing will run");
         warnings.push(warning.hint("a task is a [[task]] table with `name` and `do` or `loop`"));
     }
-    Ok(Read { workload: shared.workload, origins, warnings })
+    Ok(Read { workload: shared.workload, origins, warnings, cells })
+}
+
+/// The axes of a file's matrix; empty without one.
+///
+/// # Errors
+/// The first fault of the text's syntax or of its matrix.
+pub(crate) fn axes_of(text: &str) -> Result<Vec<Axis>, Located> {
+    let src = Source { text };
+    let root = parse(src)?;
+    axes(src, Table { map: &root, at: 0 })
 }
 
 /// The parameters of a workload file with their defaults.
@@ -191,6 +209,15 @@ fn header(
     }
     if let Some(item) = table.get("origin") {
         workload.origin = src.string(item, "`origin`")?.to_string();
+    }
+    if let Some(item) = table.get("table") {
+        let name = src.string(item, "`table`")?;
+        let Some(own) = OwnTable::ALL.into_iter().find(|own| own.name() == name) else {
+            let names = OwnTable::ALL.map(OwnTable::name).join(", ");
+            let message = format!("there is no table `{name}`");
+            return Err(src.fault(item.span().start, message).hint(format!("tables: {names}")));
+        };
+        workload.table = Some(own);
     }
     if let Some(item) = table.get("duration") {
         workload.duration = Some(src.span(item, "`duration`", env)?);

@@ -6,6 +6,7 @@
 
 mod assemble;
 mod document;
+mod matrix;
 mod ops;
 mod source;
 mod tables;
@@ -13,5 +14,7 @@ mod words;
 mod writer;
 
 pub use document::ParamDoc;
-pub(crate) use document::{params_of, read};
+pub(crate) use document::{axes_of, params_of, read};
+pub use matrix::Axis;
+pub(crate) use matrix::Cell;
 pub use writer::to_toml;

@@ -10,7 +10,8 @@ use super::source::cpu_list;
 use super::words::{Word, WordFault, const_span, count, number, number32, span, split};
 use crate::expr::Env;
 use crate::ir::{
-    MarkId, MarkSpec, ObjectId, Op, SchedSpec, SignalTarget, TemplateId, TimerSpec, Workload,
+    MarkId, MarkSpec, ObjectId, Op, PeriodStep, SchedSpec, SignalTarget, TemplateId, TimerSpec,
+    Workload,
 };
 use crate::nearest::did_you_mean;
 
@@ -26,6 +27,7 @@ pub(super) enum Kind {
     List,
     Timer,
     Mark,
+    Period,
     Task,
     Program,
 }
@@ -43,6 +45,7 @@ impl Kind {
             Self::List => "list",
             Self::Timer => "timer",
             Self::Mark => "mark",
+            Self::Period => "period",
             Self::Task => "task",
             Self::Program => "program",
         }
@@ -81,11 +84,11 @@ impl Symbols {
     }
 
     /// The mark of this name, which the first use declares.
-    fn mark(&mut self, word: &Word, workload: &mut Workload) -> MarkId {
-        let index = self.get(Kind::Mark, &word.text).unwrap_or_else(|| {
+    pub(super) fn mark(&mut self, name: &str, workload: &mut Workload) -> MarkId {
+        let index = self.get(Kind::Mark, name).unwrap_or_else(|| {
             let index = workload.marks.len();
-            self.declare(Kind::Mark, &word.text, index);
-            workload.marks.push(MarkSpec { name: word.text.clone(), unit: DEFAULT_UNIT.into() });
+            self.declare(Kind::Mark, name, index);
+            workload.marks.push(MarkSpec { name: name.to_string(), unit: DEFAULT_UNIT.into() });
             index as u32
         });
         MarkId(index)
@@ -123,7 +126,7 @@ pub(super) enum Line {
 }
 
 /// Every operation with its form, for advice.
-const FORMS: [(&str, &str); 41] = [
+const FORMS: [(&str, &str); 43] = [
     ("affinity", "affinity CPULIST"),
     ("barrier", "barrier BARRIER"),
     ("cond-broadcast", "cond-broadcast CONDITION"),
@@ -150,10 +153,16 @@ const FORMS: [(&str, &str); 41] = [
     ("mark-start", "mark-start MARK"),
     ("mark-stop", "mark-stop MARK"),
     ("nice", "nice VALUE"),
+    (
+        "period",
+        "period PERIOD reset | shift DURATION | begin DURATION [else LABEL] | end DURATION [else LABEL] \
+         | sleep | sample",
+    ),
     ("read", "read PIPE BYTES"),
     ("run", "run DURATION | run forever"),
     ("sched", "sched CLASS [nice N] [priority N] [slice DURATION]"),
     ("sem-post", "sem-post SEMAPHORE"),
+    ("sem-try", "sem-try SEMAPHORE else LABEL"),
     ("sem-wait", "sem-wait SEMAPHORE"),
     ("sig-wait", "sig-wait [TIMEOUT [else LABEL]]"),
     ("signal", "signal parent | signal task TASK"),
@@ -223,6 +232,8 @@ impl<'w> Args<'w> {
             "sched" | "nice" | "affinity" => self.parameters()?,
             "mark" | "mark-start" | "mark-stop" | "deadline" => self.measure()?,
             "counter" | "jump" | "dec-jump" | "jump-random" => return self.control(),
+            "sem-try" => return self.sem_try(),
+            "period" => return self.period(),
             other => {
                 let near = did_you_mean(other, FORMS.iter().map(|(word, _)| *word));
                 return self.head.fail(format!("there is no operation `{other}`{near}"));
@@ -329,7 +340,7 @@ impl<'w> Args<'w> {
         Ok(Op::ListJoin {
             list: ObjectId(self.symbols.find(Kind::List, list)?),
             wake: ObjectId(self.symbols.find(Kind::Futex, wake)?),
-            mark: mark.map(|mark| self.symbols.mark(mark, self.workload)),
+            mark: mark.map(|mark| self.symbols.mark(&mark.text, self.workload)),
         })
     }
 
@@ -380,6 +391,42 @@ impl<'w> Args<'w> {
         })
     }
 
+    fn sem_try(&self) -> Result<Line, WordFault> {
+        let [semaphore, key, label] = self.args else { return self.malformed() };
+        if !key.is("else") {
+            return self.malformed();
+        }
+        let semaphore = ObjectId(self.symbols.find(Kind::Semaphore, semaphore)?);
+        Ok(Line::Jump(Op::SemTry { semaphore, on_zero: 0 }, label.clone()))
+    }
+
+    fn period(&self) -> Result<Line, WordFault> {
+        let [period, what, rest @ ..] = self.args else { return self.malformed() };
+        let period = ObjectId(self.symbols.find(Kind::Period, period)?);
+        let op = |step| Op::Period { period, step };
+        let length = |word| const_span(word, self.env).map(Nanos::from_ns);
+        let (interval, label) = match (what.text.as_str(), rest) {
+            ("reset", []) => return Ok(Line::Op(op(PeriodStep::Reset))),
+            ("sleep", []) => return Ok(Line::Op(op(PeriodStep::Sleep))),
+            ("sample", []) => return Ok(Line::Op(op(PeriodStep::Sample))),
+            ("shift", [by]) => return Ok(Line::Op(op(PeriodStep::Shift(length(by)?)))),
+            ("begin" | "end", [interval]) => (length(interval)?, None),
+            ("begin" | "end", [interval, key, label]) if key.is("else") => {
+                (length(interval)?, Some(label))
+            }
+            _ => return self.malformed(),
+        };
+        let target = label.map(|_| 0);
+        let step = match what.text.as_str() {
+            "begin" => PeriodStep::Begin { interval, on_missed: target },
+            _ => PeriodStep::End { interval, on_late: target },
+        };
+        Ok(match label {
+            None => Line::Op(op(step)),
+            Some(label) => Line::Jump(op(step), label.clone()),
+        })
+    }
+
     fn parameters(&mut self) -> Result<Op, WordFault> {
         match self.head.text.as_str() {
             "sched" => self.sched().map(Op::SetSched),
@@ -426,13 +473,15 @@ impl<'w> Args<'w> {
     fn measure(&mut self) -> Result<Op, WordFault> {
         let head = self.head.text.as_str();
         Ok(match (head, self.args) {
-            ("mark", [mark]) => Op::Mark { mark: self.symbols.mark(mark, self.workload), n: 1 },
+            ("mark", [mark]) => {
+                Op::Mark { mark: self.symbols.mark(&mark.text, self.workload), n: 1 }
+            }
             ("mark", [mark, n]) => {
                 let n = number(n, self.env)?;
-                Op::Mark { mark: self.symbols.mark(mark, self.workload), n }
+                Op::Mark { mark: self.symbols.mark(&mark.text, self.workload), n }
             }
-            ("mark-start", [mark]) => Op::MarkStart(self.symbols.mark(mark, self.workload)),
-            ("mark-stop", [mark]) => Op::MarkStop(self.symbols.mark(mark, self.workload)),
+            ("mark-start", [mark]) => Op::MarkStart(self.symbols.mark(&mark.text, self.workload)),
+            ("mark-stop", [mark]) => Op::MarkStop(self.symbols.mark(&mark.text, self.workload)),
             ("deadline", [within]) => {
                 Op::Deadline { within: Nanos::from_ns(const_span(within, self.env)?) }
             }

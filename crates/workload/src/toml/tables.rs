@@ -8,8 +8,8 @@ use super::ops::{DEFAULT_UNIT, Kind, class_of};
 use super::source::{Source, Table};
 use crate::expr::Env;
 use crate::ir::{
-    BarrierSpec, MarkSpec, NamedSpec, PipeSpec, ProcessSpec, ProgramId, SchedSpec, SemaphoreSpec,
-    TaskSpec, TimerSpec,
+    BarrierSpec, MarkId, MarkSpec, NamedSpec, PeriodSpec, PipeSpec, ProcessSpec, ProgramId,
+    SchedSpec, SemaphoreSpec, TaskSpec, TimerSpec,
 };
 use crate::validate::MAX_AMOUNT;
 
@@ -17,7 +17,7 @@ const AMOUNT: std::ops::Range<i64> = 0..MAX_AMOUNT as i64 + 1;
 const COUNT32: std::ops::Range<i64> = 0..u32::MAX as i64 + 1;
 
 /// The tables of objects, in the order in which they are read.
-pub(super) const OBJECTS: [Kind; 9] = [
+pub(super) const OBJECTS: [Kind; 10] = [
     Kind::Pipe,
     Kind::Semaphore,
     Kind::Mutex,
@@ -27,6 +27,7 @@ pub(super) const OBJECTS: [Kind; 9] = [
     Kind::List,
     Kind::Timer,
     Kind::Mark,
+    Kind::Period,
 ];
 
 /// Legal keys of an object's table.
@@ -47,6 +48,9 @@ pub(super) const fn keys(kind: Kind) -> &'static [&'static str] {
         Kind::Barrier => &["name", "for", "when", "parties"],
         Kind::Timer => &["name", "for", "when", "per_task"],
         Kind::Mark => &["name", "for", "when", "unit"],
+        Kind::Period => {
+            &["name", "for", "when", "sample", "achieved", "missed_burns", "met", "missed"]
+        }
         Kind::Program => &["name", "for", "when", "counters", "do", "loop"],
         Kind::Task => &[
             "name",
@@ -103,6 +107,10 @@ pub(super) fn object(
                 None => DEFAULT_UNIT.to_string(),
             };
             push(&mut shared.workload.marks, MarkSpec { name: name.clone(), unit })
+        }
+        Kind::Period => {
+            let spec = period(shared, &name, table, env)?;
+            push(&mut shared.workload.objects.periods, spec)
         }
         Kind::Mutex => push(&mut objects.mutexes, NamedSpec { name: name.clone() }),
         Kind::Condition => push(&mut objects.conditions, NamedSpec { name: name.clone() }),
@@ -205,6 +213,29 @@ fn pipe(src: Source<'_>, name: &str, table: Table<'_, '_>, env: &Env) -> Result<
         writer_wake_below: amount(src, table, "writer_wake_below", wake, env)?,
         sync: flag(src, table, "sync", true, env)?,
         wake_reader_always: flag(src, table, "wake_reader_always", socket, env)?,
+    })
+}
+
+/// A periodic duty; its marks need not be declared.
+fn period(
+    shared: &mut Shared<'_>,
+    name: &str,
+    table: Table<'_, '_>,
+    env: &Env,
+) -> Result<PeriodSpec, Located> {
+    let src = shared.src;
+    let mut mark = |key: &str| -> Result<Option<MarkId>, Located> {
+        let Some(item) = table.get(key) else { return Ok(None) };
+        let name = src.text(item, &format!("`{key}`"), env)?;
+        Ok(Some(shared.symbols.mark(&name, &mut shared.workload)))
+    };
+    Ok(PeriodSpec {
+        sample: mark("sample")?,
+        achieved: mark("achieved")?,
+        missed_burns: mark("missed_burns")?,
+        met: mark("met")?,
+        missed: mark("missed")?,
+        name: name.to_string(),
     })
 }
 

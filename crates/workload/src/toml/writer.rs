@@ -8,8 +8,8 @@ use schedlab_units::Nanos;
 
 use super::words::quote;
 use crate::ir::{
-    Dist, NamedSpec, ObjectId, Objects, Op, ProcessSpec, Program, SchedSpec, SignalTarget,
-    TaskSpec, Workload,
+    Dist, NamedSpec, ObjectId, Objects, Op, PeriodSpec, PeriodStep, ProcessSpec, Program,
+    SchedSpec, SignalTarget, TaskSpec, Workload,
 };
 
 /// A workload as a file without parameters, loops over ranges or conditions.
@@ -23,6 +23,7 @@ pub fn to_toml(workload: &Workload) -> String {
         writer.table("mark", &mark.name);
         writer.line("unit", &name_string(&mark.unit));
     }
+    writer.periods(&workload.objects.periods);
     for (index, program) in workload.programs.iter().enumerate() {
         writer.program(index, program);
     }
@@ -94,6 +95,9 @@ impl Writer<'_> {
         if let Some(duration) = workload.duration {
             self.line("duration", &span(duration));
         }
+        if let Some(table) = workload.table {
+            self.line("table", &string(table.name()));
+        }
         if !workload.notes.is_empty() {
             self.array("notes", workload.notes.iter().map(|note| string(note)));
         }
@@ -130,6 +134,25 @@ impl Writer<'_> {
         for timer in &objects.timers {
             self.table("timer", &timer.name);
             self.line("per_task", &timer.per_task.to_string());
+        }
+    }
+
+    fn periods(&mut self, periods: &[PeriodSpec]) {
+        let workload = self.workload;
+        for period in periods {
+            let PeriodSpec { name, sample, achieved, missed_burns, met, missed } = period;
+            self.table("period", name);
+            for (key, mark) in [
+                ("sample", sample),
+                ("achieved", achieved),
+                ("missed_burns", missed_burns),
+                ("met", met),
+                ("missed", missed),
+            ] {
+                if let Some(mark) = mark {
+                    self.line(key, &name_string(&workload.marks[mark.0 as usize].name));
+                }
+            }
         }
     }
 
@@ -208,6 +231,9 @@ fn target(op: &Op) -> Option<u32> {
             Some(*target)
         }
         Op::SigWait { on_timeout, .. } => *on_timeout,
+        Op::SemTry { on_zero, .. } => Some(*on_zero),
+        Op::Period { step: PeriodStep::Begin { on_missed: target, .. }, .. }
+        | Op::Period { step: PeriodStep::End { on_late: target, .. }, .. } => *target,
         _ => None,
     }
 }
@@ -238,6 +264,20 @@ fn sched_words(sched: &SchedSpec) -> String {
     text
 }
 
+fn period_words(step: PeriodStep) -> String {
+    let other = |to: Option<u32>| to.map_or(String::new(), |to| format!(" else {}", label(to)));
+    match step {
+        PeriodStep::Reset => "reset".to_string(),
+        PeriodStep::Shift(span) => format!("shift {span}"),
+        PeriodStep::Begin { interval, on_missed } => {
+            format!("begin {interval}{}", other(on_missed))
+        }
+        PeriodStep::End { interval, on_late } => format!("end {interval}{}", other(on_late)),
+        PeriodStep::Sleep => "sleep".to_string(),
+        PeriodStep::Sample => "sample".to_string(),
+    }
+}
+
 /// An operation as a file writes it; jump targets are labels `L` and the index.
 fn operation(workload: &Workload, op: &Op) -> String {
     let objects = &workload.objects;
@@ -266,6 +306,13 @@ fn operation(workload: &Workload, op: &Op) -> String {
         Op::Write { pipe: id, bytes } => format!("write {} {bytes}", pipe(*id)),
         Op::SemWait(id) => format!("sem-wait {}", semaphore(*id)),
         Op::SemPost(id) => format!("sem-post {}", semaphore(*id)),
+        Op::SemTry { semaphore: id, on_zero } => {
+            format!("sem-try {} else {}", semaphore(*id), label(*on_zero))
+        }
+        Op::Period { period, step } => {
+            let name = quote(&objects.periods[period.0 as usize].name);
+            format!("period {name} {}", period_words(*step))
+        }
         Op::Lock(id) => format!("lock {}", mutex(*id)),
         Op::Unlock(id) => format!("unlock {}", mutex(*id)),
         Op::CondWait { condition: c, mutex: m } => {

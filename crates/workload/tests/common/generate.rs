@@ -2,13 +2,14 @@
 //! Random legal workloads.
 
 use proptest::collection::vec;
-use proptest::option;
 use proptest::prelude::*;
+use proptest::{array, option};
 use schedlab_policy_api::SchedClass;
 use schedlab_units::{CpuId, CpuSet, Nanos, Nice};
 use schedlab_workload::ir::{
-    BarrierSpec, Dist, MarkId, MarkSpec, NamedSpec, ObjectId, Objects, Op, PipeSpec, ProcessSpec,
-    Program, ProgramId, SchedSpec, SemaphoreSpec, SignalTarget, TaskSpec, TemplateId, TimerSpec,
+    BarrierSpec, Dist, MarkId, MarkSpec, NamedSpec, ObjectId, Objects, Op, PeriodSpec, PeriodStep,
+    PipeSpec, ProcessSpec, Program, ProgramId, SchedSpec, SemaphoreSpec, SignalTarget, TaskSpec,
+    TemplateId, TimerSpec,
 };
 use schedlab_workload::{MAX_AMOUNT, MAX_DURATION_NS, Workload, validate};
 
@@ -154,6 +155,21 @@ fn process_op() -> impl Strategy<Value = Op> {
     ]
 }
 
+fn period_step() -> impl Strategy<Value = PeriodStep> {
+    let interval = || span().prop_map(Nanos::from_ns);
+    let target = || option::of(any::<u32>());
+    prop_oneof![
+        Just(PeriodStep::Reset),
+        interval().prop_map(PeriodStep::Shift),
+        (interval(), target())
+            .prop_map(|(interval, on_missed)| PeriodStep::Begin { interval, on_missed }),
+        (interval(), target())
+            .prop_map(|(interval, on_late)| PeriodStep::End { interval, on_late }),
+        Just(PeriodStep::Sleep),
+        Just(PeriodStep::Sample),
+    ]
+}
+
 /// Jumps, whose targets `program` brings into range.
 fn control_op() -> impl Strategy<Value = Op> {
     let target = any::<u32>();
@@ -169,6 +185,8 @@ fn control_op() -> impl Strategy<Value = Op> {
         }),
         (option::of(time()), option::of(target))
             .prop_map(|(timeout, on_timeout)| Op::SigWait { timeout, on_timeout }),
+        (object(), target).prop_map(|(semaphore, on_zero)| Op::SemTry { semaphore, on_zero }),
+        (object(), period_step()).prop_map(|(period, step)| Op::Period { period, step }),
     ]
 }
 
@@ -181,7 +199,14 @@ fn program() -> impl Strategy<Value = Program> {
                 Op::DecJump { target, .. }
                 | Op::Jump { target }
                 | Op::JumpRandom { target, .. }
-                | Op::SigWait { on_timeout: Some(target), .. } => *target %= end,
+                | Op::SigWait { on_timeout: Some(target), .. }
+                | Op::SemTry { on_zero: target, .. }
+                | Op::Period {
+                    step:
+                        PeriodStep::Begin { on_missed: Some(target), .. }
+                        | PeriodStep::End { on_late: Some(target), .. },
+                    ..
+                } => *target %= end,
                 _ => {}
             }
         }
@@ -192,7 +217,9 @@ fn program() -> impl Strategy<Value = Program> {
 fn objects() -> impl Strategy<Value = Objects> {
     let pipe = (1u64..=1_000_000, any::<[bool; 3]>(), any::<u64>());
     let numbers = (vec(pipe, N as usize), vec(amount(), N as usize), vec(1u32..9, N as usize));
-    (vec(names(), 8), numbers, any::<[bool; 2]>()).prop_map(|(names, numbers, per_task)| {
+    let periods = vec(array::uniform5(option::of(mark())), N as usize);
+    let parts = (vec(names(), 9), numbers, any::<[bool; 2]>(), periods);
+    parts.prop_map(|(names, numbers, per_task, periods)| {
         let (pipes, counts, parties) = numbers;
         let each = |kind: usize| names[kind].iter().cloned().enumerate();
         let named = |kind: usize| each(kind).map(|(_, name)| NamedSpec { name }).collect();
@@ -219,6 +246,17 @@ fn objects() -> impl Strategy<Value = Objects> {
             futexes: named(5),
             lists: named(6),
             timers: each(7).map(|(k, name)| TimerSpec { name, per_task: per_task[k] }).collect(),
+            periods: each(8)
+                .zip(periods)
+                .map(|((_, name), [sample, achieved, missed_burns, met, missed])| PeriodSpec {
+                    name,
+                    sample,
+                    achieved,
+                    missed_burns,
+                    met,
+                    missed,
+                })
+                .collect(),
         }
     })
 }
@@ -273,6 +311,7 @@ pub(crate) fn workload() -> impl Strategy<Value = Workload> {
                 programs,
                 objects,
                 marks: marks.map(|(name, unit)| MarkSpec { name, unit }).collect(),
+                table: None,
                 duration: duration.map(Nanos::from_ns),
                 notes: texts[3..].to_vec(),
             };
@@ -283,8 +322,16 @@ pub(crate) fn workload() -> impl Strategy<Value = Workload> {
                     });
                     let end = program.ops.len() as u32;
                     for op in &mut program.ops {
-                        if let Op::SigWait { on_timeout: Some(target), .. } = op {
-                            *target = end;
+                        match op {
+                            Op::SigWait { on_timeout: Some(target), .. }
+                            | Op::SemTry { on_zero: target, .. }
+                            | Op::Period {
+                                step:
+                                    PeriodStep::Begin { on_missed: Some(target), .. }
+                                    | PeriodStep::End { on_late: Some(target), .. },
+                                ..
+                            } => *target = end,
+                            _ => {}
                         }
                     }
                 }
