@@ -24,13 +24,15 @@ mod tunables;
 
 pub use ctx::Ctx;
 pub use def::{
-    Build, PolicyDef, PolicyInfo, PolicyVisitor, SyncWakes, TickPhase, Timekeeping, TimerBase,
-    Variant,
+    Build, PolicyDef, PolicyInfo, PolicyVisitor, Starvation, SyncWakes, TickPhase, Timekeeping,
+    TimerBase, Variant, WorkConservation,
 };
 pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};
 pub use fingerprint::Fingerprint;
-pub use policy::{Change, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake};
+pub use policy::{
+    Change, Company, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake,
+};
 pub use record::{CommId, Pid, RecordContext, RecordEvent, RecordedState, Recording, TraceRecord};
 pub use tasks::{Mm, SchedClass, Task, TaskState, TaskTable, Tgid};
 pub use topology::{Distance, Topology, TopologyError};

@@ -18,4 +18,4 @@ mod table;
 
 pub use format::wrap;
 pub use outputs::{OUTPUTS, Options, Output, output_by_name};
-pub use policy_page::policy_page;
+pub use policy_page::{policy_page, promises};

@@ -5,14 +5,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
-    TaskState, Timekeeping, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo,
+    PutPrev, Starvation, TaskState, Timekeeping, Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, Prio, TaskId};
 
-use super::arith::Spans;
+use super::arith::{Spans, vruntime_bound};
 use super::entity::{CfsRq, Entity};
 use super::tunables::{CfsTunables, VARIANTS};
+use crate::eevdf::arith::lag_bound;
 use crate::eevdf::tree::Nodes;
 use crate::fair::{Fair, Load, Plan};
 use crate::rt::Rt;
@@ -52,12 +53,23 @@ impl PolicyDef for Cfs {
         variants: VARIANTS,
         tunables: CfsTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
-             ran a moment ago stay where they are. And a CPU idles rather than let real-time tasks \
-             run for more than `rt_runtime` in a period",
+             ran a moment ago stay where they are, and two nodes bear a small imbalance \
+             (spec cfs-eevdf §4E); and a CPU idles rather than let real-time tasks run for more \
+             than `rt_runtime` in a period",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "while it waits everybody catches up with its virtual time, sleepers from at most \
+                 their credit behind (spec cfs-eevdf §4A)",
+            ),
+            except: Some(
+                "under the EEVDF patches beside tasks that sleep, since placing them moves the \
+                 mean away from a lag they keep, or lose (spec cfs-eevdf §4B, Q2, Q7)",
+            ),
+        },
     };
 
     fn build(tunables: &CfsTunables, build: Build<'_>) -> Self {
@@ -302,16 +314,19 @@ impl Policy for Cfs {
         self.throttle.end_period(cx, &mut self.fair, &self.rt);
     }
 
-    /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just
-    /// been forked; a turn ends at the first tick after its slice. So each competitor runs for two
-    /// such spans at most before the one that waits is behind it. The EEVDF patches promise
-    /// nothing.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        let n_tasks = company.others.len() as u64 + 1;
         if self.knobs.eevdf {
-            return None;
+            let turn = self.request.next_multiple_of(self.tick_ns) + self.tick_ns;
+            return (!company.sleepers).then(|| Nanos::from_ns(lag_bound(turn, company)));
         }
-        let turn = self.spans.latency.max(self.spans.min_granularity) + self.tick_ns;
-        Some(Nanos::from_ns(2 * turn) * (n_competitors as u64))
+        let turn = self.spans.period(n_tasks) + self.tick_ns;
+        // Only wake-ups make buddies, and only who wakes has credit.
+        let (granularity, credit) = match company.sleepers {
+            true => (self.spans.wakeup_granularity, self.spans.latency),
+            false => (0, 0),
+        };
+        Some(Nanos::from_ns(vruntime_bound(turn, granularity, credit, company)))
     }
 
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {

@@ -5,12 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
-    TaskState, Timekeeping, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo,
+    PutPrev, Starvation, TaskState, Timekeeping, Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, Prio, TaskId};
 
-use super::arith::{custom_slice, reweight_lag};
+use super::arith::{custom_slice, lag_bound, reweight_lag};
 use super::entity::{CfsRq, Departure, Entity};
 use super::server::Server;
 use super::tree::{Nodes, Tree};
@@ -65,11 +65,22 @@ impl PolicyDef for Eevdf {
         variants: VARIANTS,
         tunables: EevdfTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
-             ran a moment ago stay where they are, and so does one that wakes up delayed",
+             ran a moment ago stay where they are, and so does one that wakes up delayed; two \
+             nodes bear a small imbalance (spec cfs-eevdf §4D, §4E)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "the lag of a hog stays within its longest turn (Stoica and Abdel-Wahab 1995, \
+                 theorem 1)",
+            ),
+            except: Some(
+                "beside tasks that sleep, since placing them moves the mean by a lag that is \
+                 clamped (spec cfs-eevdf §4D)",
+            ),
+        },
     };
 
     fn build(tunables: &EevdfTunables, build: Build<'_>) -> Self {
@@ -517,10 +528,9 @@ impl Policy for Eevdf {
         }
     }
 
-    /// Everybody ahead runs for a slice, which ends at a tick; so does the own unfinished one.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
         let turn = self.base_slice.next_multiple_of(self.tick_ns) + self.tick_ns;
-        Some(Nanos::from_ns(turn) * (n_competitors as u64 + 1))
+        (!company.sleepers).then(|| Nanos::from_ns(lag_bound(turn, company)))
     }
 
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {

@@ -6,8 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SchedClass, SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
+    PutPrev, SchedClass, Starvation, SyncWakes, TaskState, TickPhase, Timekeeping, TimerBase,
+    Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
@@ -56,10 +57,20 @@ impl PolicyDef for Goodness {
             timers: TimerBase::Jiffies,
             sync: SyncWakes::MidOperation,
         },
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "a synchronous wake-up tells no idle CPU, and several wake-ups in a row may all choose \
              the same idle CPU while others stay idle (spec linux-2.4-goodness §4.6, Q12)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "in each epoch everybody runs for the ticks it got, which are two quanta of its \
+                 nice value between two turns of a hog",
+            ),
+            except: Some(
+                "beside tasks that sleep before each tick: they are never charged, and the epoch \
+                 does not end while one of them is runnable (spec linux-2.4-goodness §4.7, §4.9)",
+            ),
+        },
     };
     fn build(tunables: &GoodnessTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
@@ -306,10 +317,12 @@ impl Policy for Goodness {
     }
 
     /// A task that ran first in one epoch and runs last in the next waits for each competitor's
-    /// quantum twice; one tick more for where in a tick it began.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        let quantum = counter::quantum(Nice::ZERO, self.knobs.hz) as u64;
-        Some(self.knobs.hz.tick() * (2 * n_competitors as u64 * quantum + 1))
+    /// quantum twice; one tick more for where in a tick it began. All counters are 0 when an epoch
+    /// of hogs ends, so it hands out exactly a quantum each.
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        let quantum = |nice: &Nice| counter::quantum(*nice, self.knobs.hz) as u64;
+        let ticks = 2 * company.others.iter().map(quantum).sum::<u64>() + 1;
+        (!company.sleepers).then(|| self.knobs.hz.tick() * ticks)
     }
 
     fn locking(&self) -> Locking {
