@@ -14,20 +14,40 @@ use schedlab_workload::ir::{
     Program, ProgramId, SchedSpec, SemaphoreSpec, SignalTarget, TaskSpec, TemplateId, TimerSpec,
 };
 
-/// A machine of 1, 2, 8 or 40 CPUs, the larger ones with SMT, several caches and two nodes.
+/// Nodes, last-level caches per node, cores per cache and threads per core of the machines: 1 CPU,
+/// 2 cores, 8 CPUs with SMT in two caches or in two nodes, 40 CPUs with SMT in two nodes.
+pub const MACHINES: [(u32, u32, u32, u32); 5] =
+    [(1, 1, 1, 1), (1, 1, 2, 1), (1, 2, 2, 2), (2, 1, 2, 2), (2, 1, 10, 2)];
+
+/// One of [`MACHINES`].
 pub fn machine() -> impl Strategy<Value = Topology> {
-    let shapes = [(1, 1, 1, 1), (1, 1, 2, 1), (1, 2, 2, 2), (2, 1, 10, 2)];
-    prop::sample::select(shapes.to_vec()).prop_map(|(nodes, llcs, cores, threads)| {
+    prop::sample::select(MACHINES.to_vec()).prop_map(|(nodes, llcs, cores, threads)| {
         Topology::new(nodes, llcs, cores, threads).expect("the shapes are legal")
     })
 }
 
+/// What the tasks of a random workload may be and do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// They set affinity masks, and some are put on a CPU instead of the policy's choice.
+    pub affinity: bool,
+    /// There are FIFO and RR tasks.
+    pub real_time: bool,
+    /// There are tasks of the classes batch, idle and iso.
+    pub other_classes: bool,
+}
+
+impl Habits {
+    /// Everything that is legal.
+    pub const ALL: Self = Self { affinity: true, real_time: true, other_classes: true };
+}
+
 /// A span of 1 µs to 5 ms, short ones as often as long ones.
-fn span() -> impl Strategy<Value = u64> {
+pub(crate) fn span() -> impl Strategy<Value = u64> {
     (0u32..12, 1000u64..2000).prop_map(|(octave, base)| base << octave)
 }
 
-fn dist() -> impl Strategy<Value = Dist> {
+pub(crate) fn dist() -> impl Strategy<Value = Dist> {
     prop_oneof![
         span().prop_map(Dist::Const),
         (span(), span()).prop_map(|(a, b)| Dist::Uniform(a.min(b), a.max(b))),
@@ -39,24 +59,25 @@ fn nice() -> impl Strategy<Value = Nice> {
     (-20i32..20).prop_map(Nice::clamped)
 }
 
-fn sched() -> impl Strategy<Value = SchedSpec> {
-    let fair = prop::sample::select(vec![SchedClass::Normal, SchedClass::Batch, SchedClass::Idle]);
+fn sched(habits: Habits) -> BoxedStrategy<SchedSpec> {
+    use SchedClass::{Batch, Idle, Iso, Normal};
+    let classes = if habits.other_classes { vec![Normal, Batch, Idle, Iso] } else { vec![Normal] };
+    let fair = prop::sample::select(classes);
     let rt = prop::sample::select(vec![SchedClass::Fifo, SchedClass::Rr]);
     let slice = prop::sample::select(vec![0u64, 300_000, 10_000_000]);
-    prop_oneof![
-        9 => (fair, nice(), slice).prop_map(|(class, nice, slice)| SchedSpec {
-            class,
-            nice,
-            rt_priority: 0,
-            slice: Nanos::from_ns(slice),
-        }),
-        1 => (rt, 1u8..100).prop_map(|(class, rt_priority)| SchedSpec {
-            class,
-            nice: Nice::ZERO,
-            rt_priority,
-            slice: Nanos::ZERO,
-        }),
-    ]
+    let fair = (fair, nice(), slice).prop_map(|(class, nice, slice)| SchedSpec {
+        class,
+        nice,
+        rt_priority: 0,
+        slice: Nanos::from_ns(slice),
+    });
+    let rt = (rt, 1u8..100).prop_map(|(class, rt_priority)| SchedSpec {
+        class,
+        nice: Nice::ZERO,
+        rt_priority,
+        slice: Nanos::ZERO,
+    });
+    if habits.real_time { prop_oneof![9 => fair, 1 => rt].boxed() } else { fair.boxed() }
 }
 
 /// A mask of which at least CPU 0 to 3, cut to the machine by the simulator, leaves something.
@@ -71,17 +92,28 @@ fn affinity() -> impl Strategy<Value = CpuSet> {
 /// Number of templates that programs may fork.
 const FORKABLE: u32 = 2;
 
-fn fragment(with_affinity: bool) -> BoxedStrategy<Vec<Op>> {
-    let object = (0u32..2).prop_map(ObjectId);
-    let one = prop_oneof![
+/// Operations whose jump targets count from the first of them.
+type Fragment = Vec<Op>;
+
+/// Time passes or is used up, and nothing else happens.
+pub(crate) fn timed() -> impl Strategy<Value = Op> {
+    let timer = (0u32..2).prop_map(ObjectId);
+    prop_oneof![
         6 => dist().prop_map(Op::Run),
         1 => dist().prop_map(Op::Kernel),
         1 => dist().prop_map(Op::Spin),
         4 => dist().prop_map(Op::Sleep),
-        2 => (object.clone(), span(), any::<bool>()).prop_map(|(timer, period, absolute)| {
+        2 => (timer, span(), any::<bool>()).prop_map(|(timer, period, absolute)| {
             Op::Timer { timer, period: Dist::Const(period), absolute }
         }),
         2 => dist().prop_map(Op::Disk),
+    ]
+}
+
+/// Tasks wait for each other.
+pub(crate) fn shared() -> impl Strategy<Value = Op> {
+    let object = (0u32..2).prop_map(ObjectId);
+    prop_oneof![
         3 => (object.clone(), 1u64..300).prop_map(|(pipe, bytes)| Op::Write { pipe, bytes }),
         3 => (object.clone(), 1u64..300).prop_map(|(pipe, bytes)| Op::Read { pipe, bytes }),
         2 => object.clone().prop_map(Op::SemPost),
@@ -97,11 +129,17 @@ fn fragment(with_affinity: bool) -> BoxedStrategy<Vec<Op>> {
         }),
         2 => object.clone().prop_map(Op::ListServe),
         1 => object.clone().prop_map(Op::CondSignal),
-        1 => object.clone().prop_map(Op::CondBroadcast),
+        1 => object.prop_map(Op::CondBroadcast),
         2 => (0u32..2).prop_map(|t| Op::Signal(SignalTarget::Template(TemplateId(t)))),
         1 => Just(Op::Signal(SignalTarget::Parent)),
         2 => prop::option::of(dist()).prop_map(|timeout| Op::SigWait { timeout, on_timeout: None }),
-        2 => (0..FORKABLE, any::<bool>()).prop_map(|(t, thread)| Op::Fork {
+    ]
+}
+
+/// Tasks come, go and change.
+fn life(habits: Habits) -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => (0..FORKABLE, any::<bool>()).prop_map(|(t, thread)| Op::Fork {
             template: TemplateId(t),
             thread,
         }),
@@ -110,58 +148,147 @@ fn fragment(with_affinity: bool) -> BoxedStrategy<Vec<Op>> {
         1 => Just(Op::WaitChild),
         1 => Just(Op::Exec),
         3 => Just(Op::Yield),
-        1 => nice().prop_map(Op::SetNice),
-        1 => sched().prop_map(Op::SetSched),
+        2 => nice().prop_map(Op::SetNice),
+        2 => sched(habits).prop_map(Op::SetSched),
         1 => Just(Op::Mark { mark: MarkId(0), n: 2 }),
+        1 => Just(Op::MarkStart(MarkId(0))),
+        1 => Just(Op::MarkStop(MarkId(0))),
         1 => Just(Op::Deadline { within: Nanos::from_ms(1) }),
-    ];
-    let single = if with_affinity {
+    ]
+}
+
+fn fragment(habits: Habits) -> BoxedStrategy<Fragment> {
+    let one = prop_oneof![3 => timed(), 4 => shared(), 3 => life(habits)];
+    let one = if habits.affinity {
         prop_oneof![12 => one, 1 => affinity().prop_map(Op::SetAffinity)].boxed()
     } else {
         one.boxed()
     };
+    let object = (0u32..2).prop_map(ObjectId);
     let locked = (object.clone(), dist(), any::<bool>(), object).prop_map(
         |(mutex, inside, waits, condition)| {
             let middle = if waits { Op::CondWait { condition, mutex } } else { Op::Run(inside) };
             vec![Op::Lock(mutex), middle, Op::Unlock(mutex)]
         },
     );
-    prop_oneof![10 => single.prop_map(|op| vec![op]), 1 => locked].boxed()
+    let counted = (1u64..5, timed(), one.clone()).prop_map(|(n, first, second)| {
+        let set = Op::SetCounter { counter: 0, value: Dist::Const(n) };
+        vec![set, first, second, Op::DecJump { counter: 0, target: 1 }]
+    });
+    let maybe = one
+        .clone()
+        .prop_map(|op| vec![Op::JumpRandom { numerator: 1, denominator: 2, target: 2 }, op]);
+    let on_timeout = (dist(), one.clone()).prop_map(|(timeout, op)| {
+        vec![Op::SigWait { timeout: Some(timeout), on_timeout: Some(2) }, op]
+    });
+    prop_oneof![
+        20 => one.prop_map(|op| vec![op]),
+        2 => locked,
+        1 => counted,
+        1 => maybe,
+        1 => on_timeout,
+    ]
+    .boxed()
 }
 
-/// A program of up to eight fragments, endless or not. Children must end, or they multiply.
-fn program(with_affinity: bool, may_loop: bool) -> impl Strategy<Value = Program> {
-    let body = vec(fragment(with_affinity), 1..8);
-    (body, any::<bool>(), span()).prop_map(move |(fragments, endless, pause)| {
-        let mut ops: Vec<Op> = fragments.into_iter().flatten().collect();
-        if endless && may_loop {
-            // Children may wait for ever; forking faster than this fills the machine with them, and
-            // checks after every input cost time in proportion.
-            let forks = ops.iter().any(|op| matches!(op, Op::Fork { .. }));
-            let pause = if forks { pause.max(2_000_000) } else { pause };
-            ops.push(Op::Run(Dist::Const(pause)));
-            ops.push(Op::Jump { target: 0 });
-        } else {
-            // A child that forks must not be able to start an avalanche.
-            ops.retain(|op| may_loop || !matches!(op, Op::Fork { .. }));
-            ops.push(Op::Run(Dist::Const(pause)));
+/// The fragments one after the other, each with its jumps.
+pub(crate) fn joined(fragments: Vec<Fragment>) -> Vec<Op> {
+    let mut ops: Vec<Op> = Vec::new();
+    for mut fragment in fragments {
+        let start = ops.len() as u32;
+        for op in &mut fragment {
+            if let Op::Jump { target }
+            | Op::DecJump { target, .. }
+            | Op::JumpRandom { target, .. }
+            | Op::SigWait { on_timeout: Some(target), .. } = op
+            {
+                *target += start;
+            }
         }
-        Program { ops, n_counters: 0 }
+        ops.append(&mut fragment);
+    }
+    ops
+}
+
+/// How a program ends.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// After the last operation.
+    Last,
+    /// By an exit before an operation that is never reached.
+    Exit,
+    /// Never: it begins anew.
+    Again,
+    /// Never: it computes.
+    Hog,
+}
+
+/// A program of up to eight fragments for the template with this index. Those which are forked must
+/// end, or they multiply.
+fn program(habits: Habits, template: u32) -> impl Strategy<Value = Program> {
+    let is_forked = template < FORKABLE;
+    let end = if is_forked {
+        prop_oneof![3 => Just(End::Last), 1 => Just(End::Exit)].boxed()
+    } else {
+        prop_oneof![
+            3 => Just(End::Last),
+            1 => Just(End::Exit),
+            3 => Just(End::Again),
+            1 => Just(End::Hog),
+        ]
+        .boxed()
+    };
+    (vec(fragment(habits), 1..8), end, span()).prop_map(move |(fragments, end, pause)| {
+        let mut ops = joined(fragments);
+        if is_forked {
+            tame_forks(&mut ops, template);
+        }
+        // Children may wait for ever; forking faster than this fills the machine with them, and
+        // checks after every input cost time in proportion.
+        let forks = ops.iter().any(|op| matches!(op, Op::Fork { .. }));
+        let slow = forks && matches!(end, End::Again);
+        ops.push(Op::Run(Dist::Const(if slow { pause.max(2_000_000) } else { pause })));
+        match end {
+            End::Last => {}
+            End::Exit => ops.extend([Op::Exit, Op::Yield]),
+            End::Again => ops.push(Op::Jump { target: 0 }),
+            End::Hog => ops.push(Op::RunForever),
+        }
+        Program { ops, n_counters: 1 }
     })
 }
 
-fn task(with_affinity: bool) -> impl Strategy<Value = TaskSpec> {
-    let mask = if with_affinity {
+/// A forked task that forks must not start an avalanche: each template forks one of a lower index
+/// at most, and once.
+fn tame_forks(ops: &mut [Op], template: u32) {
+    let mut left = template;
+    let looped = ops.iter().any(|op| matches!(op, Op::DecJump { .. }));
+    for op in ops.iter_mut().filter(|op| matches!(op, Op::Fork { .. })) {
+        match (op, left) {
+            (Op::Fork { template, .. }, 1) if !looped => (*template, left) = (TemplateId(0), 0),
+            (op, _) => *op = Op::Yield,
+        }
+    }
+}
+
+fn task(habits: Habits) -> impl Strategy<Value = TaskSpec> {
+    let mask = if habits.affinity {
         prop_oneof![4 => Just(None), 1 => affinity().prop_map(Some)].boxed()
     } else {
         Just(None).boxed()
     };
     let process = prop_oneof![
-        2 => Just(ProcessSpec::Own),
-        1 => Just(ProcessSpec::Thread("shared".to_string())),
+        6 => Just(ProcessSpec::Own),
+        3 => Just(ProcessSpec::Thread("shared".to_string())),
+        1 => Just(ProcessSpec::Kernel),
     ];
-    (1u32..4, span(), prop::option::of(sched()), mask, process).prop_map(
-        |(count, start, sched, affinity, process)| TaskSpec {
+    let start_cpu = match habits.affinity {
+        true => prop_oneof![4 => Just(None), 1 => Just(Some(0))].boxed(),
+        false => Just(None).boxed(),
+    };
+    let sched = prop::option::of(sched(habits));
+    (1u32..4, span(), sched, mask, process, start_cpu).prop_map(
+        |(count, start, sched, affinity, process, start_cpu)| TaskSpec {
             name: String::new(),
             group: "tasks".to_string(),
             count,
@@ -169,17 +296,18 @@ fn task(with_affinity: bool) -> impl Strategy<Value = TaskSpec> {
             start: Nanos::from_ns(start),
             sched,
             affinity,
-            start_cpu: None,
+            start_cpu,
             process,
             program: ProgramId(0),
         },
     )
 }
 
-fn generate(with_affinity: bool) -> impl Strategy<Value = Workload> {
-    let children = vec((task(with_affinity), program(with_affinity, false)), FORKABLE as usize);
-    let others = vec((task(with_affinity), program(with_affinity, true)), 1..5);
-    (children, others).prop_map(|(children, others)| {
+/// A random legal workload of tasks with these habits.
+pub fn workload(habits: Habits) -> impl Strategy<Value = Workload> {
+    let own = move |template| (task(habits), program(habits, template));
+    let children: Vec<_> = (0..FORKABLE).map(own).collect();
+    (children, vec(own(FORKABLE), 1..5)).prop_map(|(children, others)| {
         let mut workload = Workload { name: "random".to_string(), ..Workload::default() };
         for (index, (mut task, program)) in children.into_iter().chain(others).enumerate() {
             task.name = format!("t{index}");
@@ -194,7 +322,7 @@ fn generate(with_affinity: bool) -> impl Strategy<Value = Workload> {
     })
 }
 
-fn objects() -> Objects {
+pub(crate) fn objects() -> Objects {
     let named = |name: &str| NamedSpec { name: name.to_string() };
     let pipe = |name: &str, charge: Option<u64>| PipeSpec {
         name: name.to_string(),
@@ -222,14 +350,4 @@ fn objects() -> Objects {
         ],
         periods: Vec::new(),
     }
-}
-
-/// A random legal workload.
-pub fn workload() -> impl Strategy<Value = Workload> {
-    generate(true)
-}
-
-/// The same without affinity masks.
-pub fn workload_without_affinity() -> impl Strategy<Value = Workload> {
-    generate(false)
 }

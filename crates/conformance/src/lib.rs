@@ -5,9 +5,13 @@
 //! state the invariants. A new policy is tested here before its author writes a test.
 #![forbid(unsafe_code)]
 
+mod company;
 mod generate;
 mod run;
 pub mod vectors;
+mod watch;
 
-pub use generate::{machine, workload, workload_without_affinity};
-pub use run::{Case, Watch, all_policies, run_case};
+pub use company::{Mixed, company};
+pub use generate::{Habits, MACHINES, machine, workload};
+pub use run::{Case, Outcome, all_policies, run_case, run_unchecked};
+pub use watch::{CurrentOnce, IdleBesideWaiting, LongestWait};

@@ -5,7 +5,8 @@ use schedlab_kcore::{Core, CoreConfig, Entry, replay};
 use schedlab_lab::spec::PolicySpec;
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
-    Build, Fingerprint, NoObserver, Observer, PolicyDef, PolicyVisitor, SchedEvent, Topology,
+    Build, Company, Fingerprint, NoObserver, Observer, PolicyDef, PolicyVisitor, SchedEvent,
+    Topology,
 };
 use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, Status};
 use schedlab_units::{Nanos, Time};
@@ -26,10 +27,6 @@ pub struct Case<'a> {
     pub length: Nanos,
 }
 
-/// An observer made anew for every run.
-pub trait Watch: HostObserver + Default {}
-impl<W: HostObserver + Default> Watch for W {}
-
 /// Every policy of the registry in every variant.
 pub fn all_policies() -> Vec<PolicySpec> {
     let specs = schedlab_policies::infos().flat_map(|info| {
@@ -43,34 +40,69 @@ pub fn all_policies() -> Vec<PolicySpec> {
 
 struct Fingerprinted<W>(Fingerprint, W);
 
-impl<W: Watch> Observer for Fingerprinted<W> {
+impl<W: HostObserver> Observer for Fingerprinted<W> {
     fn event(&mut self, now: Time, event: &SchedEvent) {
         self.0.event(now, event);
         self.1.event(now, event);
     }
 }
-impl<W: Watch> HostObserver for Fingerprinted<W> {}
+impl<W: HostObserver> HostObserver for Fingerprinted<W> {}
 
-/// Runs `case` with all invariants on; yields the fingerprint and the observer.
+/// Runs `case` with all invariants on, `watch` observing; yields the fingerprint and the observer.
 ///
 /// The transcript of the run is replayed through a fresh core, which must decide the same (I10),
 /// and the accounts of all tasks and CPUs must add up (I5).
 ///
 /// # Panics
 /// When an invariant is broken.
-pub fn run_case<W: Watch>(policy: &PolicySpec, case: Case<'_>) -> (Fingerprint, W) {
-    let visitor = Visitor::<W> { policy, case, watch: std::marker::PhantomData };
+pub fn run_case<W: HostObserver>(
+    policy: &PolicySpec,
+    case: Case<'_>,
+    watch: W,
+) -> (Fingerprint, W) {
+    let visitor = Visitor { policy, case, watch, check: true, companies: &[] };
+    let outcome = with_policy(policy.info().name, visitor).expect("a parsed spec names a policy");
+    (outcome.fingerprint, outcome.watch)
+}
+
+/// What a run without checks yields.
+#[derive(Clone, Debug)]
+pub struct Outcome<W> {
+    /// Of all its decisions.
+    pub fingerprint: Fingerprint,
+    /// The observer.
+    pub watch: W,
+    /// When it was over: at the end of the case, or when the last task had exited.
+    pub end: Time,
+    /// What the policy promises in each company asked about.
+    pub bounds: Vec<Option<Nanos>>,
+}
+
+/// Runs `case` without the checks, which cost far more than the run; only the accounts must add up.
+/// For runs that are measured. `companies` are put to the policy.
+///
+/// # Panics
+/// When the accounts do not add up.
+pub fn run_unchecked<W: HostObserver>(
+    policy: &PolicySpec,
+    case: Case<'_>,
+    watch: W,
+    companies: &[Company<'_>],
+) -> Outcome<W> {
+    let visitor = Visitor { policy, case, watch, check: false, companies };
     with_policy(policy.info().name, visitor).expect("a parsed spec names a policy")
 }
 
 struct Visitor<'a, W> {
     policy: &'a PolicySpec,
     case: Case<'a>,
-    watch: std::marker::PhantomData<W>,
+    watch: W,
+    check: bool,
+    companies: &'a [Company<'a>],
 }
 
-impl<W: Watch> PolicyVisitor for Visitor<'_, W> {
-    type Out = (Fingerprint, W);
+impl<W: HostObserver> PolicyVisitor for Visitor<'_, W> {
+    type Out = Outcome<W>;
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
         let Case { workload, topo, cost, seed, length } = self.case;
@@ -84,25 +116,29 @@ impl<W: Watch> PolicyVisitor for Visitor<'_, W> {
             time,
             cost: cost.clone(),
             seed,
-            check: true,
-            transcript: true,
+            check: self.check,
+            transcript: self.check,
         };
-        let observer = Fingerprinted(Fingerprint::default(), W::default());
-        let mut sim = Sim::new(workload, P::build(&tunables, build), observer, config);
+        let policy = P::build(&tunables, build);
+        let bounds = self.companies.iter().map(|company| policy.wait_bound(*company)).collect();
+        let observer = Fingerprinted(Fingerprint::default(), self.watch);
+        let mut sim = Sim::new(workload, policy, observer, config);
         let end = Time::ZERO + length;
         let status = sim.run_until(end).expect("generated workloads are legal");
         let end = if status == Status::Running { end } else { sim.now() };
         sim.core().check_conservation(end).unwrap_or_else(|why| panic!("{why}"));
-        let transcript: Vec<Entry> = sim.take_transcript();
-        let mut twin = Core::new(
-            P::build(&tunables, build),
-            NoObserver,
-            CoreConfig { topo: topo.clone(), hz: time.hz, seed, n_tasks, check: false },
-        );
-        if let Err(mismatch) = replay(&mut twin, &transcript) {
-            panic!("the replay of {} went another way: {mismatch:?}", self.policy);
+        if self.check {
+            let transcript: Vec<Entry> = sim.take_transcript();
+            let mut twin = Core::new(
+                P::build(&tunables, build),
+                NoObserver,
+                CoreConfig { topo: topo.clone(), hz: time.hz, seed, n_tasks, check: false },
+            );
+            if let Err(mismatch) = replay(&mut twin, &transcript) {
+                panic!("the replay of {} went another way: {mismatch:?}", self.policy);
+            }
         }
         let (_, Fingerprinted(fingerprint, watch)) = sim.into_parts();
-        (fingerprint, watch)
+        Outcome { fingerprint, watch, end, bounds }
     }
 }

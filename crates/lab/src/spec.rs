@@ -211,7 +211,7 @@ pub enum SpecError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_policy_api::Timekeeping;
+    use schedlab_policy_api::{Starvation, Timekeeping, WorkConservation};
     use schedlab_units::Nanos;
 
     schedlab_policy_api::tunables! {
@@ -231,7 +231,9 @@ mod tests {
         tunables: &'static [Tunable],
     ) -> PolicyInfo {
         let about = "for the test";
-        PolicyInfo { name, about, variants, tunables, time: TIME, work_conserving: None }
+        let work_conserving = WorkConservation::Always;
+        let starvation = Starvation { bound: Some("for the test"), except: None };
+        PolicyInfo { name, about, variants, tunables, time: TIME, work_conserving, starvation }
     }
     static INFOS: [PolicyInfo; 2] = [
         info(

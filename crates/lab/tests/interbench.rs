@@ -29,6 +29,7 @@ fn figures(workload: &str, set: &[(&str, &str)], duration: Option<Nanos>) -> Run
         warmup: Nanos::ZERO,
         check: true,
         transcript: false,
+        samples: Vec::new(),
     };
     run(&job, &AtomicBool::new(false), &Silent, None).expect("runs").result.figures
 }

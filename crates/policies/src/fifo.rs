@@ -6,8 +6,8 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Build, Ctx, Dequeue, Enqueue, Idle, Policy, PolicyDef, PolicyInfo, PutPrev, Timekeeping,
-    Tunables, Variant, View, Wake,
+    Build, Ctx, Dequeue, Enqueue, Idle, Policy, PolicyDef, PolicyInfo, PutPrev, Starvation,
+    Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, TaskId};
 
@@ -31,7 +31,11 @@ impl PolicyDef for Fifo {
         variants: &[Variant { name: "", about: "the only one", set: &[] }],
         tunables: FifoTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: None,
+        work_conserving: WorkConservation::Always,
+        starvation: Starvation {
+            bound: None,
+            except: Some("a task runs until it blocks or yields, beside a hog nobody else runs"),
+        },
     };
     fn build(_: &FifoTunables, build: Build<'_>) -> Self {
         Self { lists: Lists::new(build) }

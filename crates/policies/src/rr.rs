@@ -7,8 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
-    Timekeeping, Tunables, Variant, View, Wake,
+    Build, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
+    Starvation, Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -39,7 +39,11 @@ impl PolicyDef for Rr {
         variants: &[Variant { name: "", about: "the only one", set: &[] }],
         tunables: RrTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: None,
+        work_conserving: WorkConservation::Always,
+        starvation: Starvation {
+            bound: Some("everybody who is before it in the list runs for one slice at most"),
+            except: None,
+        },
     };
     fn build(tunables: &RrTunables, build: Build<'_>) -> Self {
         let ticks = tunables.slice.as_ns().div_ceil(build.hz.tick().as_ns());
@@ -95,9 +99,10 @@ impl Policy for Rr {
     fn balance(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
         self.lists.pull(cx, cpu);
     }
-    /// Everybody before it runs a slice, which begins anywhere within a tick.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        Some(self.tick * u64::from(self.slice_ticks + 1) * n_competitors as u64)
+    /// Everybody before it runs a slice, which begins anywhere within a tick; who sleeps comes back
+    /// to the end of the list.
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        Some(self.tick * u64::from(self.slice_ticks + 1) * company.others.len() as u64)
     }
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let cpu = view.tasks.cpu(task);

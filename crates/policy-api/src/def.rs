@@ -149,6 +149,28 @@ impl Timekeeping {
     };
 }
 
+/// How long a CPU may idle while one and the same task that it may run waits (I6). A machine without
+/// costs is meant; on a real one interrupts and locks come on top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkConservation {
+    /// Not for an instant.
+    Always,
+    /// For this number of ticks at most; the sentence, without capital and full stop, says why.
+    Ticks(u32, &'static str),
+    /// Nothing is promised; the sentence names the cases with their sources.
+    Unbounded(&'static str),
+}
+
+/// How long a task that always wants a CPU may wait for it, in words (I7). The number is
+/// [`Policy::wait_bound`]. Sentences have no capital and no full stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Starvation {
+    /// Why there is a bound; none = there never is one.
+    pub bound: Option<&'static str>,
+    /// When there is no bound, and why; none = there always is one.
+    pub except: Option<&'static str>,
+}
+
 /// What a policy says about itself.
 #[derive(Clone, Copy, Debug)]
 pub struct PolicyInfo {
@@ -162,9 +184,10 @@ pub struct PolicyInfo {
     pub tunables: &'static [Tunable],
     /// Time keeping of its kernel; [`PolicyDef::time`] where tunables have a say.
     pub time: Timekeeping,
-    /// Whether no CPU is ever idle while a task it may run waits for longer than an interrupt
-    /// (I6); a sentence names the exceptions.
-    pub work_conserving: Option<&'static str>,
+    /// What it promises about idle CPUs (I6).
+    pub work_conserving: WorkConservation,
+    /// What it promises to tasks that wait (I7).
+    pub starvation: Starvation,
 }
 
 /// What a policy is built from.

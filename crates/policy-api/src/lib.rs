@@ -24,13 +24,15 @@ mod tunables;
 
 pub use ctx::Ctx;
 pub use def::{
-    Build, PolicyDef, PolicyInfo, PolicyVisitor, SleepUnit, SyncWakes, TickOrder, TickPhase,
-    Timekeeping, TimerBase, Variant, tick_nsec,
+    Build, PolicyDef, PolicyInfo, PolicyVisitor, SleepUnit, Starvation, SyncWakes, TickOrder,
+    TickPhase, Timekeeping, TimerBase, Variant, WorkConservation, tick_nsec,
 };
 pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};
 pub use fingerprint::Fingerprint;
-pub use policy::{Change, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake};
+pub use policy::{
+    Change, Company, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake,
+};
 pub use record::{CommId, Pid, RecordContext, RecordEvent, RecordedState, Recording, TraceRecord};
 pub use tasks::{Mm, SchedClass, Task, TaskState, TaskTable, Tgid};
 pub use topology::{Distance, Topology, TopologyError};

@@ -4,7 +4,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use schedlab_units::{CpuId, Nanos, TaskId, Time};
+use schedlab_units::{CpuId, Nanos, Nice, TaskId, Time};
 
 use crate::{Ctx, TaskTable, Topology};
 
@@ -96,6 +96,19 @@ pub enum Locking {
     PerCpu,
 }
 
+/// A SCHED_NORMAL task that always wants the CPU, a hog, and those with whom it shares one. All exist
+/// from the start, in processes of their own; nobody forks or changes its nice value, and the
+/// machine costs nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Company<'a> {
+    /// Nice value of the hog.
+    pub nice: Nice,
+    /// Nice values of the others.
+    pub others: &'a [Nice],
+    /// Whether the others sleep and wake as they like; else they are hogs as well.
+    pub sleepers: bool,
+}
+
 /// Named figures that explain a policy's decision to a person.
 pub type Inspect = Vec<(&'static str, i64)>;
 
@@ -180,9 +193,9 @@ pub trait Policy {
     /// A timer that the policy armed has expired.
     fn timer(&mut self, _cx: &mut Ctx<'_>, _timer: u32) {}
 
-    /// Longest time that a nice 0 task which always wants a CPU waits for it beside `n_competitors`
-    /// of its kind on one CPU, as the policy promises (I7); none = it promises nothing.
-    fn wait_bound(&self, _n_competitors: usize) -> Option<Nanos> {
+    /// Longest time that the hog of `company` waits for its CPU, as the policy promises (I7); none =
+    /// it promises nothing, for the reason in `PolicyInfo::starvation`.
+    fn wait_bound(&self, _company: Company<'_>) -> Option<Nanos> {
         None
     }
     /// How the cost model charges for locks.

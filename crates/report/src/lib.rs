@@ -23,5 +23,5 @@ pub use format::wrap;
 pub use interbench::InterbenchFigures;
 pub use outputs::{OUTPUTS, Options, Output, output_by_name};
 pub use own_table::OwnFigures;
-pub use policy_page::policy_page;
+pub use policy_page::{policy_page, promises};
 pub use schbench::SchbenchFigures;

@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use schedlab_policy_api::{PolicyInfo, TickPhase, TimerBase, Tunable, Variant};
+use schedlab_policy_api::{
+    PolicyInfo, Starvation, TickPhase, TimerBase, Tunable, Variant, WorkConservation,
+};
 
 /// Markdown with variants and tunables of a policy; ends with a newline.
 pub fn policy_page(info: &PolicyInfo) -> String {
@@ -24,9 +26,8 @@ fn write_page(page: &mut String, info: &PolicyInfo) -> std::fmt::Result {
         TimerBase::HighRes => "sleeps end to the nanosecond",
     };
     writeln!(page, "- HZ {}; {phase}; {timers}.", info.time.hz.get())?;
-    match info.work_conserving {
-        None => writeln!(page, "- Work-conserving.")?,
-        Some(except) => writeln!(page, "- Work-conserving, except that {except}.")?,
+    for promise in promises(info) {
+        writeln!(page, "- {promise}.")?;
     }
     if info.variants.iter().any(|variant| !variant.name.is_empty()) {
         writeln!(page, "\n## Variants\n\nThe first is the default.\n")?;
@@ -53,6 +54,36 @@ fn write_page(page: &mut String, info: &PolicyInfo) -> std::fmt::Result {
         writeln!(page, "| `{}` | {default} | {range} | {doc} | {source} |", tunable.name)?;
     }
     Ok(())
+}
+
+/// What a policy promises about idle CPUs and about waiting tasks, each with its reason; sentences
+/// without full stops.
+pub fn promises(info: &PolicyInfo) -> [String; 2] {
+    let idle = match info.work_conserving {
+        WorkConservation::Always => {
+            "Work-conserving: no CPU idles while a task waits that it may run".to_string()
+        }
+        WorkConservation::Ticks(n, why) => {
+            let ticks = if n == 1 { "1 tick".to_string() } else { format!("{n} ticks") };
+            format!("A CPU idles for at most {ticks} while a task waits that it may run: {why}")
+        }
+        WorkConservation::Unbounded(why) => {
+            format!("CPUs may idle while a task waits that they may run: {why}")
+        }
+    };
+    let wait = match info.starvation {
+        Starvation { bound: Some(why), except: None } => {
+            format!("The wait of a task that always wants its CPU is bounded: {why}")
+        }
+        Starvation { bound: Some(why), except: Some(except) } => format!(
+            "The wait of a task that always wants its CPU is bounded: {why}; but not {except}"
+        ),
+        Starvation { bound: None, except } => format!(
+            "The wait of a task that always wants its CPU is not bounded: {}",
+            except.unwrap_or_default()
+        ),
+    };
+    [idle, wait]
 }
 
 /// The tunables that a variant sets, as a policy spec would.

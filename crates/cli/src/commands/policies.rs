@@ -3,7 +3,7 @@
 
 use schedlab_lab::nearest;
 use schedlab_policy_api::{PolicyInfo, TickPhase, TimerBase, Tunable, Variant};
-use schedlab_report::wrap;
+use schedlab_report::{promises, wrap};
 
 use crate::args::NameArgs;
 use crate::exit::{Exit, Failure};
@@ -64,10 +64,8 @@ fn show(info: &PolicyInfo, width: usize) -> String {
         TimerBase::HighRes => "sleeps end at the nanosecond",
     };
     text += &format!("\nHZ {}; {phase}; {timers}\n", info.time.hz.get());
-    match info.work_conserving {
-        Some("") => text += "Work-conserving\n",
-        Some(exceptions) => indented(&mut text, "Work-conserving, except that ", exceptions, width),
-        None => text += "Not work-conserving\n",
+    for promise in promises(info) {
+        text += &(wrap(&promise, width).join("\n") + "\n");
     }
     if info.variants.iter().any(|variant| !variant.name.is_empty()) {
         text += "\nVariants (the first is the default)\n";

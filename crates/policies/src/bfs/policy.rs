@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SchedClass, TaskState, Timekeeping, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
+    PutPrev, SchedClass, Starvation, TaskState, Timekeeping, Tunables, View, Wake,
+    WorkConservation,
 };
 use schedlab_units::{CpuId, CpuSet, Nanos, Nice, TaskId};
 
@@ -64,11 +65,22 @@ impl PolicyDef for Bfs {
         variants: VARIANTS,
         tunables: BfsTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "waking an IDLEPRIO task tells no idle CPU, of several wake-ups that aim at the same \
              idle CPU only the first tells one, and a CPU that found nothing it may run is not \
              seen by synchronous wake-ups (spec bfs §6, Q5 to Q7)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "who has used up its quota gets a deadline after those that were set earlier, nice \
+                 values apart, and the earliest runs",
+            ),
+            except: Some(
+                "beside tasks that sleep: they keep their deadlines, and short runs after long \
+                 sleeps are not charged (spec bfs §4.1, §4.12, Q1); nor where deadline offsets \
+                 wrap (Q9)",
+            ),
+        },
     };
     fn build(tunables: &BfsTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
@@ -239,15 +251,23 @@ impl Policy for Bfs {
         false
     }
 
-    /// Every competitor with an earlier deadline runs at most until it expires: a quota, one tick
-    /// that is not charged (quirk Q1) and one until the next tick. No promise once offsets wrap.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        let offset = self.knobs.offset[(Nice::ZERO.get() + 20) as usize];
-        if offset > i64::MAX as u64 {
+    /// The deadline is set now + offset(nice) ahead. One of a competitor that is set later than
+    /// offset(nice) − offset(its nice) from now comes after it, so competitors run for that long,
+    /// and then until they expire, each: a quota, one tick that is not charged (quirk Q1) and one
+    /// until the next tick. No promise once offsets wrap.
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        let depth = u64::from(self.knobs.start_depth.max(1).unsigned_abs());
+        let factor = if self.knobs.fork_depth { depth } else { 1 };
+        let offset =
+            |nice: &Nice| self.knobs.offset[(nice.get() + 20) as usize].wrapping_mul(factor);
+        let shortest = company.others.iter().map(offset).min().unwrap_or(0);
+        let own = offset(&company.nice);
+        if company.sleepers || own.max(shortest) > i64::MAX as u64 {
             return None;
         }
         let turn = (self.knobs.quota as u64) * 1024 + 2 * self.knobs.tick_ns;
-        Some(Nanos::from_ns(turn) * n_competitors as u64)
+        let turns = Nanos::from_ns(turn) * company.others.len() as u64;
+        Some(Nanos::from_ns(own.saturating_sub(shortest)) + turns)
     }
 
     fn locking(&self) -> Locking {

@@ -3,6 +3,7 @@
 //!
 //! Source: v6.1.170 `fair.c`; spec cfs-eevdf §4A.
 
+use schedlab_policy_api::Company;
 use schedlab_units::kmath::div_s64;
 use schedlab_units::{Nice, VTime};
 
@@ -100,6 +101,25 @@ pub(super) fn wakeup_lead(curr: VTime, other: VTime, granularity: u64, load: &Lo
 /// Source: 6 March 2023, 5/10 and 10/10 `calc_latency_offset`; spec cfs-eevdf §4B.
 pub(super) fn latency_request(min_granularity: u64, latency_nice: Nice) -> u64 {
     (min_granularity << 10) / u64::from(latency_nice.weight().weight)
+}
+
+/// Longest wait in ns of a task that always wants the CPU under CFS, when no turn is longer than
+/// `turn` ns, buddies may be ahead by `granularity` ns of its own run time, and who wakes is placed
+/// no more than `credit` ns of virtual time behind.
+///
+/// When it stops running it was first at the start of its turn, so it is ahead of everybody by no
+/// more than the turn; it is passed over for buddies that are ahead by up to the granularity. With
+/// weight w it waits until each other, of weight u, has made up for that in virtual time, sleepers
+/// for their credit too, and has ended a turn: Σ ((turn + granularity)/w + credit/1024)·u + turn.
+pub(super) fn vruntime_bound(
+    turn: u64,
+    granularity: u64,
+    credit: u64,
+    company: Company<'_>,
+) -> u64 {
+    let weight = |nice: Nice| u64::from(nice.weight().weight);
+    let lead = ((turn + granularity) * 1024).div_ceil(weight(company.nice)) + credit;
+    company.others.iter().map(|nice| (lead * weight(*nice)).div_ceil(1024) + turn).sum()
 }
 
 /// V − v0, rounded towards v0; 0 when nothing is counted.

@@ -4,23 +4,28 @@
 use alloc::format;
 use alloc::string::String;
 
-use schedlab_policy_api::{Inspect, SchedClass, Task, TaskState, View};
+use schedlab_policy_api::{Company, Inspect, SchedClass, Task, TaskState, View};
 use schedlab_units::{Nanos, TaskId};
 
 use super::Cfs;
+use super::arith::vruntime_bound;
+use crate::eevdf::arith::lag_bound;
 use crate::fair::{Report, scale_load_down};
 
 impl Report for Cfs {
-    /// Virtual times of equal hogs differ by a slice at most, or by the latency where one has just
-    /// been forked; a turn ends at the first tick after its slice. So each competitor runs for two
-    /// such spans at most before the one that waits is behind it. The EEVDF patches promise
-    /// nothing.
-    fn longest_wait(&self, n_competitors: usize) -> Option<Nanos> {
+    fn longest_wait(&self, company: Company<'_>) -> Option<Nanos> {
+        let n_tasks = company.others.len() as u64 + 1;
         if self.own.knobs.eevdf {
-            return None;
+            let turn = self.own.request.next_multiple_of(self.tick_ns) + self.tick_ns;
+            return (!company.sleepers).then(|| Nanos::from_ns(lag_bound(turn, company)));
         }
-        let turn = self.own.spans.latency.max(self.own.spans.min_granularity) + self.tick_ns;
-        Some(Nanos::from_ns(2 * turn) * (n_competitors as u64))
+        let turn = self.own.spans.period(n_tasks) + self.tick_ns;
+        // Only wake-ups make buddies, and only who wakes has credit.
+        let (granularity, credit) = match company.sleepers {
+            true => (self.own.spans.wakeup_granularity, self.own.spans.latency),
+            false => (0, 0),
+        };
+        Some(Nanos::from_ns(vruntime_bound(turn, granularity, credit, company)))
     }
 
     fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {

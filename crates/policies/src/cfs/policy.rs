@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! CFS as a policy: what it says about itself and what it is built from.
 
-use schedlab_policy_api::{Build, PolicyDef, PolicyInfo, Timekeeping, Tunables};
+use schedlab_policy_api::{
+    Build, PolicyDef, PolicyInfo, Starvation, Timekeeping, Tunables, WorkConservation,
+};
 
 use super::arith::Spans;
 use super::entity::Entity;
@@ -27,12 +29,23 @@ impl PolicyDef for Cfs {
         variants: VARIANTS,
         tunables: CfsTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
-             ran a moment ago stay where they are. And a CPU idles rather than let real-time tasks \
-             run for more than `rt_runtime` in a period",
+             ran a moment ago stay where they are, and two nodes bear a small imbalance \
+             (spec cfs-eevdf §4E); and a CPU idles rather than let real-time tasks run for more \
+             than `rt_runtime` in a period",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "while it waits everybody catches up with its virtual time, sleepers from at most \
+                 their credit behind (spec cfs-eevdf §4A)",
+            ),
+            except: Some(
+                "under the EEVDF patches beside tasks that sleep, since placing them moves the \
+                 mean away from a lag they keep, or lose (spec cfs-eevdf §4B, Q2, Q7)",
+            ),
+        },
     };
 
     fn build(tunables: &CfsTunables, build: Build<'_>) -> Self {

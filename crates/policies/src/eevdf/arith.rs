@@ -4,8 +4,9 @@
 //! It knows no queue and no task. Products wrap at 64 bits as the kernel's do; about 44
 //! bits are used by ordinary loads.
 
-use schedlab_units::VTime;
+use schedlab_policy_api::Company;
 use schedlab_units::kmath::div_s64;
+use schedlab_units::{Nice, VTime};
 
 /// Shortest slice a task may ask for, ns.
 pub const SLICE_MIN: u64 = 100_000;
@@ -70,6 +71,23 @@ pub fn reweight_deadline(vruntime: VTime, deadline: VTime, old: u64, new: u64) -
 #[inline]
 pub fn reweight_lag(vlag: i64, old: u64, new: u64) -> i64 {
     div_s64(vlag.wrapping_mul(old as i64), new as i64)
+}
+
+/// Longest wait in ns of a hog beside hogs when no turn is longer than `turn` ns.
+///
+/// Among equals everybody ahead has a turn, and so has the own unfinished request. In general the
+/// lag of a task in wall time stays within ± its longest turn R, and grows by w/W of the time that
+/// it waits; so it waits for 2·R·W/w at most. W is below 2^17 · the number of tasks.
+///
+/// Source: Stoica and Abdel-Wahab 1995, theorem 1.
+pub(crate) fn lag_bound(turn: u64, company: Company<'_>) -> u64 {
+    let weight = |nice: Nice| u64::from(nice.weight().weight);
+    let own = weight(company.nice);
+    if company.others.iter().all(|nice| *nice == company.nice) {
+        return turn * (company.others.len() as u64 + 1);
+    }
+    let sum = own + company.others.iter().map(|nice| weight(*nice)).sum::<u64>();
+    (2 * turn * sum).div_ceil(own)
 }
 
 /// Slice of a task that asked for `request` ns; none when it asked for nothing.

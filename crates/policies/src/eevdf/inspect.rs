@@ -4,20 +4,19 @@
 use alloc::format;
 use alloc::string::String;
 
-use schedlab_policy_api::{Inspect, View};
+use schedlab_policy_api::{Company, Inspect, View};
 use schedlab_units::{CpuId, Nanos, TaskId};
 
 use super::Eevdf;
+use super::arith::lag_bound;
 use crate::fair::{Order, Report};
 
 impl Report for Eevdf {
-    /// Everybody ahead runs for a slice, which ends at a tick; so does the own unfinished one.
-    fn longest_wait(&self, n_competitors: usize) -> Option<Nanos> {
+    fn longest_wait(&self, company: Company<'_>) -> Option<Nanos> {
         let turn = self.own.base_slice.next_multiple_of(self.tick_ns) + self.tick_ns;
-        Some(Nanos::from_ns(turn) * (n_competitors as u64 + 1))
+        (!company.sleepers).then(|| Nanos::from_ns(lag_bound(turn, company)))
     }
 
-    /// Virtual times are relative to V of its queue, positive = in the future.
     fn explain(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
         let (facts, entity) = (self.fair.task(task), self.entity(task));
         out.push(("weight", self.weight(task) as i64));

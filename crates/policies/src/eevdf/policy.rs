@@ -3,7 +3,9 @@
 
 use alloc::vec::Vec;
 
-use schedlab_policy_api::{Build, PolicyDef, PolicyInfo, Timekeeping, Tunables};
+use schedlab_policy_api::{
+    Build, PolicyDef, PolicyInfo, Starvation, Timekeeping, Tunables, WorkConservation,
+};
 use schedlab_units::TaskId;
 
 use super::entity::Entity;
@@ -40,11 +42,22 @@ impl PolicyDef for Eevdf {
         variants: VARIANTS,
         tunables: EevdfTunables::SPECS,
         time: Timekeeping::MODERN,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "an idle CPU pulls waiting tasks only when it balances: newly idle, if it idles for \
              longer on average than the search takes, else at intervals of some ticks; tasks that \
-             ran a moment ago stay where they are, and so does one that wakes up delayed",
+             ran a moment ago stay where they are, and so does one that wakes up delayed; two \
+             nodes bear a small imbalance (spec cfs-eevdf §4D, §4E)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "the lag of a hog stays within its longest turn (Stoica and Abdel-Wahab 1995, \
+                 theorem 1)",
+            ),
+            except: Some(
+                "beside tasks that sleep, since placing them moves the mean by a lag that is \
+                 clamped (spec cfs-eevdf §4D)",
+            ),
+        },
     };
 
     fn build(tunables: &EevdfTunables, build: Build<'_>) -> Self {

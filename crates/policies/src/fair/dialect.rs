@@ -3,7 +3,7 @@
 
 use alloc::string::String;
 
-use schedlab_policy_api::{Change, Ctx, Dequeue, Enqueue, Inspect, Task, View, Wake};
+use schedlab_policy_api::{Change, Company, Ctx, Dequeue, Enqueue, Inspect, Task, View, Wake};
 use schedlab_units::{CpuId, Nanos, TaskId};
 
 use super::Load;
@@ -32,7 +32,7 @@ pub trait Order {
 /// What people and checks want to know.
 pub trait Report {
     /// See `Policy::wait_bound`.
-    fn longest_wait(&self, n_competitors: usize) -> Option<Nanos>;
+    fn longest_wait(&self, company: Company<'_>) -> Option<Nanos>;
     /// Why `task` stands where it does.
     fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect);
     /// Totals of a run that only this dialect has.

@@ -4,7 +4,7 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
+    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -289,8 +289,8 @@ where
         }
     }
 
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        self.longest_wait(n_competitors)
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        self.longest_wait(company)
     }
 
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {

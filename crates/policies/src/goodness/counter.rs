@@ -3,6 +3,7 @@
 //!
 //! All values are ticks of 1/HZ s. Nothing here knows of lists or CPUs.
 
+use schedlab_policy_api::Company;
 use schedlab_units::{Hz, Nanos, Nice};
 
 /// How a fork divides the parent's ticks.
@@ -85,11 +86,12 @@ pub(crate) fn counter_bound(hz: Hz) -> i32 {
     (2 * quantum(Nice::MIN, hz) - 1).max(max_counter(hz))
 }
 
-/// Longest wait of a nice 0 hog beside `n_competitors` of its kind on one CPU.
+/// Longest wait of a hog in `company` on one CPU; none beside tasks that sleep.
 ///
 /// A task that ran first in one epoch and runs last in the next waits for each competitor's quantum
-/// twice; one tick more for where in a tick it began.
-pub(crate) fn wait_bound(n_competitors: usize, hz: Hz) -> Nanos {
-    let quantum = quantum(Nice::ZERO, hz) as u64;
-    hz.tick() * (2 * n_competitors as u64 * quantum + 1)
+/// twice; one tick more for where in a tick it began. All counters are 0 when an epoch of hogs ends,
+/// so it hands out exactly a quantum each.
+pub(crate) fn wait_bound(company: Company<'_>, hz: Hz) -> Option<Nanos> {
+    let ticks = 2 * company.others.iter().map(|nice| quantum(*nice, hz) as u64).sum::<u64>() + 1;
+    (!company.sleepers).then(|| hz.tick() * ticks)
 }

@@ -6,8 +6,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo, PutPrev,
-    SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
+    PutPrev, Starvation, SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase,
+    Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Hz, Nanos, TaskId};
 
@@ -60,10 +61,20 @@ impl PolicyDef for Goodness {
         variants: VARIANTS,
         tunables: GoodnessTunables::SPECS,
         time: TIME,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "a synchronous wake-up tells no idle CPU, and several wake-ups in a row may all choose \
              the same idle CPU while others stay idle (spec linux-2.4-goodness §4.6, Q12)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "in each epoch everybody runs for the ticks it got, which are two quanta of its \
+                 nice value between two turns of a hog",
+            ),
+            except: Some(
+                "beside tasks that sleep before each tick: they are never charged, and the epoch \
+                 does not end while one of them is runnable (spec linux-2.4-goodness §4.7, §4.9)",
+            ),
+        },
     };
     fn build(tunables: &GoodnessTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
@@ -293,8 +304,8 @@ impl Policy for Goodness {
         false
     }
 
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        Some(counter::wait_bound(n_competitors, self.knobs.hz))
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        counter::wait_bound(company, self.knobs.hz)
     }
 
     fn locking(&self) -> Locking {

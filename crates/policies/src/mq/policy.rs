@@ -6,8 +6,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
-    TaskState, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
+    Starvation, TaskState, Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -63,11 +63,21 @@ impl PolicyDef for Mq {
         variants: VARIANTS,
         tunables: MqTunables::SPECS,
         time: TIME,
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "a synchronous wake-up tells no idle CPU, and a CPU that goes idle sees only one task \
              of every other queue, which after a move may be none although tasks wait \
              (spec linux-2.4-goodness §4.6, §5.3)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "in each epoch everybody runs for the ticks it got, which are two quanta of its \
+                 nice value between two turns of a hog",
+            ),
+            except: Some(
+                "beside tasks that sleep before each tick: they are never charged, and the epoch \
+                 does not end while one of them is runnable (spec linux-2.4-goodness §4.7, §4.9)",
+            ),
+        },
     };
     fn build(tunables: &MqTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
@@ -285,8 +295,8 @@ impl Policy for Mq {
     }
 
     /// On one CPU hogs take turns as under goodness.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        Some(counter::wait_bound(n_competitors, self.knobs.hz))
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        counter::wait_bound(company, self.knobs.hz)
     }
 
     /// `counter` in ticks, `goodness` on its CPU with what is loaded there, `na` without CPU and

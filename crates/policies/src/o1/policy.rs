@@ -5,8 +5,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, SleepUnit,
-    SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase, Tunables, View, Wake,
+    Build, Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo,
+    SleepUnit, Starvation, SyncWakes, TaskState, TickOrder, TickPhase, Timekeeping, TimerBase,
+    Tunables, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
@@ -85,12 +86,24 @@ impl PolicyDef for O1 {
             order: TickOrder::CpuByCpu,
             sync: SyncWakes::MidOperation,
         },
-        work_conserving: Some(
+        work_conserving: WorkConservation::Unbounded(
             "a woken task waits for its last CPU however idle others are; an idle CPU looks for \
-             work once and then at each tick, takes one task, only from a CPU with two or more, \
-             and only by the rule for hot caches; a synchronous wake-up on an idle CPU that the \
-             waker's CPU may not take over goes unnoticed (spec linux-2.6-o1 §4.3, §4.10)",
+             work once and then at each tick, on other nodes every 5 ms; it takes one task of the \
+             busiest CPU, and none if all that wait there count as cache-hot, which all but 2.6.0 \
+             ask of idle CPUs; a synchronous wake-up on an idle CPU that the waker's CPU may not \
+             take over goes unnoticed (spec linux-2.6-o1 §4.3, §4.10)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "hogs go to the expired array after each slice, so that everybody has one before \
+                 the arrays swap",
+            ),
+            except: Some(
+                "beside tasks that sleep: interactive ones rejoin the active array until \
+                 starvation is noticed, which takes an expired task; test-starve and irman2 live \
+                 on that (spec linux-2.6-o1 §6.3, §6.4, §7.1, §7.2)",
+            ),
+        },
     };
     fn time(tunables: &O1Tunables) -> Timekeeping {
         match tunables.timekeeping {
@@ -354,10 +367,11 @@ impl Policy for O1 {
     /// Between two stints of a hog lies at most one swap of the arrays, and within an array each
     /// competitor has one slice at most, since a hog never becomes interactive; one tick more for
     /// where in a tick it began. Tasks that start with a bonus promise nothing.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        let slice = u64::from(timeslice(Nice::ZERO.prio().0, self.knobs.hz));
-        let ticks = 2 * n_competitors as u64 * slice + 1;
-        (self.knobs.start_sleep_avg == 0).then(|| self.knobs.hz.tick() * ticks)
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        let slice = |nice: &Nice| u64::from(timeslice(nice.prio().0, self.knobs.hz));
+        let ticks = 2 * company.others.iter().map(slice).sum::<u64>() + 1;
+        let promises = !company.sleepers && self.knobs.start_sleep_avg == 0;
+        promises.then(|| self.knobs.hz.tick() * ticks)
     }
 
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {

@@ -5,9 +5,9 @@ use alloc::format;
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Change, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
+    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
 };
-use schedlab_units::{CpuId, Nanos, TaskId};
+use schedlab_units::{CpuId, Nanos, Nice, TaskId};
 
 use super::array::{CEILING, IDLE_SLOT};
 use super::policy::{Spa, Task};
@@ -189,14 +189,19 @@ impl Policy for Spa {
         }
     }
 
-    /// A nice 0 task is filed in slot 130 at worst. Competitors of its kind are filed in 120 at
-    /// best, so after 11 promotions it stands before everything filed later; the next but one
-    /// promotion tick covers where in an interval it began. Then each competitor runs one slice.
-    fn wait_bound(&self, n_competitors: usize) -> Option<Nanos> {
-        let nr_running = n_competitors as u32 + 1;
-        let promotions = 12 * (self.knobs.base_promotion_interval * u64::from(nr_running) + 1);
-        let slices = u64::from(self.knobs.time_slice) * u64::from(nr_running);
-        Some(Nanos::from_ns((promotions + slices) * self.knobs.scale.jiffy_ns))
+    /// A task of static priority p is filed in slot p + 10 at worst and in slot p at best, when its
+    /// bonus is 0 and 10. Beside others of static priority q and more, p + 10 − q + 1 promotions,
+    /// 49 at most, put it before everything that is filed later; one more covers where in an
+    /// interval it began. The interval is for as many as are runnable, at most all. Then each that
+    /// is still before it runs one slice and is filed anew.
+    fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
+        let nr_running = company.others.len() as u64 + 1;
+        let prio = |nice: &Nice| u64::from(nice.prio().0);
+        let first = company.others.iter().map(prio).min().unwrap_or(0);
+        let rises = (prio(&company.nice) + 11).saturating_sub(first).min(49);
+        let interval = self.knobs.base_promotion_interval * nr_running + 1;
+        let slices = u64::from(self.knobs.time_slice) * nr_running;
+        Some(Nanos::from_ns(((rises + 1) * interval + slices) * self.knobs.scale.jiffy_ns))
     }
 
     /// `slot` with promotions so far and `position` in it with the head at 0 (−1 = not queued),

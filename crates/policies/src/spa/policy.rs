@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, PolicyDef, PolicyInfo, SleepUnit, SyncWakes, TickOrder, TickPhase, Timekeeping,
-    TimerBase, Tunables,
+    Build, Ctx, PolicyDef, PolicyInfo, SleepUnit, Starvation, SyncWakes, TickOrder, TickPhase,
+    Timekeeping, TimerBase, Tunables, WorkConservation,
 };
 use schedlab_units::{CpuId, Hz, TaskId, Time};
 
@@ -91,11 +91,18 @@ impl PolicyDef for Spa {
             order: TickOrder::Together,
             sync: SyncWakes::MidOperation,
         },
-        work_conserving: Some(
+        work_conserving: WorkConservation::Ticks(
+            1,
             "a woken or forked task joins the CPU it last ran on even if another one is idle; that \
-             one pulls it at its next tick, and only from a CPU with two or more runnable tasks \
-             (spec linux-2.6-spa §4.1)",
+             one pulls it, or another that waits, at its next tick (spec linux-2.6-spa §4.1)",
         ),
+        starvation: Starvation {
+            bound: Some(
+                "each promotion lifts all who wait by a slot, and who wakes or ends a slice goes \
+                 behind those who have risen to its slot (spec linux-2.6-spa §4.2, §8 S7)",
+            ),
+            except: None,
+        },
     };
     fn build(tunables: &SpaTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
