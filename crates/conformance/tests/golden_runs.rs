@@ -119,7 +119,7 @@ fn check(table: &str, policy: &str) {
 }
 
 #[test]
-fn vectors_66_to_71_o1_through_the_simulator() {
+fn vectors_66_to_71_golden_runs_through_the_simulator() {
     let table = include_str!("../../policies/src/o1/vectors/golden.csv");
     // 80 % of 1020 ms are the 816 ms of the spec.
     check(table, "o1@2.6.6:start_sleep_avg=80");
