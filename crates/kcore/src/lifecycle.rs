@@ -144,7 +144,9 @@ impl<P: Policy, O: Observer> Core<P, O> {
         let to = self.select(now, cpu, task, Wake::Exec);
         self.tasks.get_mut(task).mm = Some(mm);
         self.hook(now, cpu, |p, cx| p.task_changed(cx, task, Change::Exec));
-        if to != cpu && !self.is_global() {
+        // A task that may not stay here is placed anew in any case.
+        let stays = self.must_leave[cpu.index()] == MustLeave::No;
+        if to != cpu && stays && !self.is_global() {
             self.must_leave[cpu.index()] = MustLeave::To(to);
             self.hook(now, cpu, |_, cx| cx.resched(cpu));
         }

@@ -3,9 +3,9 @@
 
 use schedlab_kcore::{Core, CoreConfig, NewTask};
 use schedlab_policy_api::{
-    Change, Ctx, Dequeue, Enqueue, Idle, NoObserver, Policy, PutPrev, TaskState, Topology, Wake,
+    Change, Ctx, Dequeue, Enqueue, Idle, Mm, NoObserver, Policy, PutPrev, TaskState, Topology, Wake,
 };
-use schedlab_units::{CpuId, Hz, Nice, TaskId, Time};
+use schedlab_units::{CpuId, CpuSet, Hz, Nice, TaskId, Time};
 
 /// A list for the machine that notes every call.
 #[derive(Default)]
@@ -82,7 +82,11 @@ const CPU: CpuId = CpuId(0);
 const NOW: Time = Time::ZERO;
 
 fn core() -> Core<Noting, NoObserver> {
-    let topo = Topology::flat(1).expect("legal");
+    core_of(1)
+}
+
+fn core_of(n_cpus: u32) -> Core<Noting, NoObserver> {
+    let topo = Topology::flat(n_cpus).expect("legal");
     let config = CoreConfig { topo, hz: Hz::new(1000), seed: 1, n_tasks: 4, check: true };
     Core::new(Noting::default(), NoObserver, config)
 }
@@ -188,4 +192,19 @@ fn exit_and_reap_end_the_life_of_a_slot() {
         ]
     );
     assert_eq!(start(&mut core), task, "the slot is used again");
+}
+
+/// The policy is asked where the task goes when it leaves, not already when it calls exec.
+#[test]
+fn exec_of_a_task_that_must_leave_does_not_place_it() {
+    let mut core = core_of(2);
+    let task = start(&mut core);
+    core.set_affinity(NOW, CPU, task, &CpuSet::single(CpuId(1)));
+    core.exec(NOW, CPU, Mm(7));
+    calls(&mut core);
+    core.schedule(NOW, CPU);
+    core.finish_switch(NOW, CPU);
+    let calls = calls(&mut core);
+    assert!(calls.contains(&"select_cpu 0 Migrate".to_string()), "{calls:?}");
+    assert_eq!(core.tasks().cpu(task), CpuId(1));
 }
