@@ -91,10 +91,11 @@ impl PolicyDef for Spa {
             order: TickOrder::Together,
             sync: SyncWakes::MidOperation,
         },
-        work_conserving: WorkConservation::Ticks(
-            1,
+        work_conserving: WorkConservation::Unbounded(
             "a woken or forked task joins the CPU it last ran on even if another one is idle; that \
-             one pulls it, or another that waits, at its next tick (spec linux-2.6-spa §4.1)",
+             one pulls it at its next tick, unless another idle CPU has pulled it just before and \
+             then, by timers of the same instant, got tasks of its own that go first \
+             (spec linux-2.6-spa §4, §4.1)",
         ),
         starvation: Starvation {
             bound: Some(
