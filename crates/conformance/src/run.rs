@@ -7,7 +7,7 @@ use schedlab_policies::with_policy;
 use schedlab_policy_api::{
     Build, Fingerprint, NoObserver, Observer, PolicyDef, PolicyVisitor, SchedEvent, Topology,
 };
-use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, Status};
+use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, Status};
 use schedlab_units::{Nanos, Time};
 use schedlab_workload::Workload;
 
@@ -86,6 +86,7 @@ impl<W: Watch> PolicyVisitor for Visitor<'_, W> {
             seed,
             check: true,
             transcript: true,
+            order: EventOrder::Kind,
         };
         let observer = Fingerprinted(Fingerprint::default(), W::default());
         let mut sim = Sim::new(workload, P::build(&tunables, build), observer, config);

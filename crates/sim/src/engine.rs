@@ -11,7 +11,7 @@ use crate::objects::Objects;
 use crate::proc::Proc;
 use crate::queue::{Event, EventQueue, Rank};
 use crate::ticks::Ticks;
-use crate::{HostObserver, SimConfig, SimError};
+use crate::{EventOrder, HostObserver, SimConfig, SimError};
 
 /// Where a simulation stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,11 +97,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         if config.transcript {
             core.start_transcript();
         }
+        let capacity = 2 * (n_tasks + 2 * n_cpus) + 2 * STALE_EVENTS_MIN;
+        let mut queue = EventQueue::with_capacity(capacity).ordered(config.order);
         let mut sim = Self {
             core,
             workload,
             now: Time::ZERO,
-            queue: EventQueue::with_capacity(2 * (n_tasks + 2 * n_cpus) + 2 * STALE_EVENTS_MIN),
             cpus: vec![Cpu::default(); n_cpus],
             procs: Vec::with_capacity(n_tasks),
             objects: Objects::new(&workload.objects),
@@ -117,7 +118,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             n_pending: 0,
             n_active: 0,
             n_stale: 0,
-            ticks: Ticks::new(&config),
+            ticks: Ticks::new(&config, &mut queue),
+            queue,
             events: 0,
             steps_here: 0,
             fault: None,
@@ -158,9 +160,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             if self.n_active == 0 && self.n_pending == 0 {
                 return Ok(Status::Stalled);
             }
-            let tick_at = self.ticks.next_time();
-            let tick_first = self.queue.next_time().is_none_or(|at| tick_at <= at);
-            let at = if tick_first { tick_at } else { self.queue.next_time().unwrap_or(tick_at) };
+            let tick = self.ticks.next_key();
+            let (at, tick_first) = match self.queue.next_key() {
+                Some(event) if event < tick => (event.0, false),
+                _ => (tick.0, true),
+            };
             if at >= end {
                 return Ok(Status::Running);
             }
@@ -170,7 +174,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             self.events += 1;
             if tick_first {
-                let cpu = self.ticks.pop();
+                let place = self.queue.next_place();
+                let cpu = self.ticks.pop(place);
                 self.tick(cpu);
             } else if let Some((_, event)) = self.queue.pop() {
                 self.handle(event);
@@ -242,6 +247,17 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 self.flush(cpu);
                 self.irq_exit(cpu, Overhead::Interrupt);
             }
+            Event::Wakeup { task, wait } => {
+                self.n_pending -= 1;
+                let proc = &mut self.procs[task.index()];
+                match proc.woken_by.take_if(|_| proc.wait == wait) {
+                    Some((cpu, waker, sync)) => {
+                        self.wake_now(cpu, task, Some(waker), sync);
+                        self.irq_exit(cpu, Overhead::Wakeup);
+                    }
+                    None => self.events -= 1,
+                }
+            }
             Event::Start { index } => {
                 self.n_pending -= 1;
                 let cpu = CpuId(0);
@@ -290,7 +306,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     /// jiffy timers the tick and all timers due are one interrupt, else all timers due on one CPU.
     fn irq_exit_unless_joined(&mut self, cpu: CpuId, source: Source) {
         let joined = match self.queue.peek() {
-            Some((at, event)) if at == self.now => {
+            Some((at, event)) if at == self.now && self.config.order == EventOrder::Kind => {
                 let next_cpu = match event {
                     Event::Timer { task, .. } => Some(self.timer_cpu(task)),
                     Event::Start { .. } => Some(CpuId(0)),
