@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use schedlab_sim::CostModel;
+use schedlab_sim::{CostModel, EventOrder};
 use schedlab_units::Located;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -161,6 +161,9 @@ pub struct RunSpec {
     /// A built-in cost model, or one written out.
     #[serde(default)]
     pub cost: Cost,
+    /// Order of events of one instant: `kind`, or `creation` where a spec's figures need it.
+    #[serde(default)]
+    pub order: EventOrder,
     /// Values of the policy to watch: `NAME.samples.SAMPLE.min` and so on in expressions.
     #[serde(default, rename = "sample")]
     pub samples: Vec<SampleSpec>,

@@ -107,6 +107,7 @@ impl Plan {
             warmup: span(warmup)?.unwrap_or(Nanos::ZERO),
             check: false,
             transcript: false,
+            order: spec.order,
             samples: samples?,
         };
         let digest = loaded.digest.to_string();
@@ -116,11 +117,11 @@ impl Plan {
 
     /// The index of a job, which is added unless an equal one is there.
     fn intern(&mut self, job: Job, digest: &str) -> usize {
-        let Job { topo, cost, hz, seed, duration, warmup, samples, .. } = &job;
+        let Job { topo, cost, hz, seed, duration, warmup, order, samples, .. } = &job;
         let settings: Vec<_> = job.policy.settings().iter().map(|s| s.value).collect();
         let policy = (job.policy.info().name, settings, *hz);
         let key = format!(
-            "{digest} {policy:?} {topo:?} {cost:?} {seed} {duration:?} {warmup:?} {samples:?}"
+            "{digest} {policy:?} {topo:?} {cost:?} {seed} {duration:?} {warmup:?} {order:?} {samples:?}"
         );
         *self.keys.entry(key).or_insert_with(|| {
             self.jobs.push(job);

@@ -8,7 +8,7 @@ use schedlab_policy_api::{
     Build, Company, Fingerprint, NoObserver, Observer, PolicyDef, PolicyVisitor, SchedEvent,
     Topology,
 };
-use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, Status};
+use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, Status};
 use schedlab_units::{Nanos, Time};
 use schedlab_workload::Workload;
 
@@ -118,6 +118,7 @@ impl<W: HostObserver> PolicyVisitor for Visitor<'_, W> {
             seed,
             check: self.check,
             transcript: self.check,
+            order: EventOrder::Kind,
         };
         let policy = P::build(&tunables, build);
         let bounds = self.companies.iter().map(|company| policy.wait_bound(*company)).collect();

@@ -9,7 +9,7 @@ use schedlab_policies::with_policy;
 use schedlab_policy_api::{
     Build, Fingerprint, Inspect, Observer, PolicyDef, PolicyVisitor, SchedEvent, Topology,
 };
-use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, SimError, Status};
+use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, SimError, Status};
 use schedlab_trace::TaskLabel;
 use schedlab_units::{Hz, Nanos, TaskId, Time};
 use schedlab_workload::Workload;
@@ -51,6 +51,8 @@ pub struct Job {
     pub check: bool,
     /// Whether the core keeps a transcript.
     pub transcript: bool,
+    /// Order of events of one instant.
+    pub order: EventOrder,
     /// Values of the policy to watch.
     pub samples: Vec<Sample>,
 }
@@ -179,6 +181,7 @@ impl PolicyVisitor for Runner<'_> {
             seed: job.seed,
             check: job.check,
             transcript: job.transcript,
+            order: job.order,
         };
         let mut sim = Sim::new(&job.workload, policy, observer, config);
         let driver = Driver { end: job.end(), stop: self.stop, progress: self.progress };

@@ -9,7 +9,7 @@ use schedlab_lab::run::{Job, Silent, run};
 use schedlab_lab::spec::PolicySpec;
 use schedlab_metrics::{RunFigures, TaskFigures};
 use schedlab_policies::infos;
-use schedlab_sim::CostModel;
+use schedlab_sim::{CostModel, EventOrder};
 use schedlab_units::Nanos;
 use schedlab_workload::{LoadOptions, resolve};
 
@@ -37,6 +37,7 @@ fn figures(
         warmup: Nanos::ZERO,
         check: true,
         transcript: false,
+        order: EventOrder::Kind,
         samples: Vec::new(),
     };
     run(&job, &AtomicBool::new(false), &Silent, None).expect("runs").result.figures

@@ -8,7 +8,7 @@ use schedlab_lab::machine::parse_machine;
 use schedlab_lab::run::{Job, Silent, run};
 use schedlab_lab::spec::PolicySpec;
 use schedlab_metrics::{MarkFigures, RunFigures};
-use schedlab_sim::CostModel;
+use schedlab_sim::{CostModel, EventOrder};
 use schedlab_units::Nanos;
 use schedlab_workload::{LoadOptions, resolve};
 
@@ -30,6 +30,7 @@ fn figures(workload: &str, set: &[(&str, &str)], duration: Option<Nanos>) -> Run
         check: true,
         transcript: false,
         samples: Vec::new(),
+        order: EventOrder::Kind,
     };
     run(&job, &AtomicBool::new(false), &Silent, None).expect("runs").result.figures
 }

@@ -5,8 +5,23 @@ use schedlab_kcore::NewTask;
 use schedlab_policy_api::{NoObserver, Observer, Timekeeping, Topology};
 use schedlab_units::{Hz, TaskId};
 use schedlab_workload::ir::TemplateId;
+use serde::Deserialize;
 
 use crate::CostModel;
+
+/// The order of events of one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EventOrder {
+    /// By kind: ticks, timers, interrupts, ends of work; a wake-up belongs to the operation that
+    /// causes it.
+    #[default]
+    Kind,
+    /// In the order in which they were created, after each of which all CPUs that were asked to
+    /// call `schedule`; a wake-up by a task is an event of its own, so that a task that wakes
+    /// another and blocks has left its CPU before. For zero costs (spec bfs, appendix B).
+    Creation,
+}
 
 /// The machine and the conditions of one simulation.
 #[derive(Clone, Debug)]
@@ -25,13 +40,16 @@ pub struct SimConfig {
     pub check: bool,
     /// Whether the core keeps a transcript.
     pub transcript: bool,
+    /// Order of events of one instant.
+    pub order: EventOrder,
 }
 
 impl SimConfig {
     /// A machine without costs, with the tick rate of `time`, seed 1, and no checks.
     pub fn new(topo: Topology, time: Timekeeping) -> Self {
         let cost = CostModel::zero();
-        Self { topo, hz: time.hz, time, cost, seed: 1, check: false, transcript: false }
+        let (hz, order) = (time.hz, EventOrder::Kind);
+        Self { topo, hz, time, cost, seed: 1, check: false, transcript: false, order }
     }
 }
 

@@ -96,11 +96,12 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         if config.transcript {
             core.start_transcript();
         }
+        let capacity = 2 * (n_tasks + 2 * n_cpus) + 2 * STALE_EVENTS_MIN;
+        let mut queue = EventQueue::with_capacity(capacity).ordered(config.order);
         let mut sim = Self {
             core,
             workload,
             now: Time::ZERO,
-            queue: EventQueue::with_capacity(2 * (n_tasks + 2 * n_cpus) + 2 * STALE_EVENTS_MIN),
             cpus: vec![Cpu::default(); n_cpus],
             procs: Vec::with_capacity(n_tasks),
             objects: Objects::new(&workload.objects),
@@ -118,7 +119,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             n_stale: 0,
             open_interrupts: vec![None; n_cpus],
             n_open: 0,
-            ticks: Ticks::new(&config),
+            ticks: Ticks::new(&config, &mut queue),
+            queue,
             events: 0,
             steps_here: 0,
             fault: None,
@@ -159,10 +161,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             if self.n_active == 0 && self.n_pending == 0 && self.n_open == 0 {
                 return Ok(Status::Stalled);
             }
-            let tick_at = self.ticks.next_time();
-            let tick_first = self.queue.next_time().is_none_or(|at| tick_at <= at)
-                && !self.interrupt_precedes_tick(tick_at);
-            let at = if tick_first { tick_at } else { self.queue.next_time().unwrap_or(tick_at) };
+            let tick = self.ticks.next_key();
+            let event = self.queue.next_key().filter(|event| {
+                *event < tick || (event.0 == tick.0 && self.interrupt_precedes_tick(tick.0))
+            });
+            let (at, tick_first) = event.map_or((tick.0, true), |event| (event.0, false));
             if at >= end {
                 return Ok(Status::Running);
             }
@@ -172,7 +175,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             self.events += 1;
             if tick_first {
-                let cpu = self.ticks.pop();
+                let place = self.queue.next_place();
+                let cpu = self.ticks.pop(place);
                 self.tick(cpu);
             } else if let Some((_, event)) = self.queue.pop() {
                 self.handle(event);
@@ -246,6 +250,17 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 self.charge_interrupt(cpu);
                 self.flush(cpu);
                 self.end_interrupt(cpu, Source::Device);
+            }
+            Event::Wakeup { task, wait } => {
+                self.n_pending -= 1;
+                let proc = &mut self.procs[task.index()];
+                match proc.woken_by.take_if(|_| proc.wait == wait) {
+                    Some((cpu, waker, sync)) => {
+                        self.wake_now(cpu, task, Some(waker), sync);
+                        self.irq_exit(cpu, Overhead::Wakeup);
+                    }
+                    None => self.events -= 1,
+                }
             }
             Event::Start { index } => {
                 self.n_pending -= 1;

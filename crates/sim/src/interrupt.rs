@@ -8,7 +8,7 @@ use schedlab_units::{CpuId, Nanos, Time};
 use crate::cpu::{Phase, Stage};
 use crate::proc::Todo;
 use crate::queue::Event;
-use crate::{HostObserver, Sim};
+use crate::{EventOrder, HostObserver, Sim};
 
 /// The interrupt that the loop is in the middle of, for events that share one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,9 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
             Source::Tick => Overhead::Tick,
             Source::Timer | Source::Device => Overhead::Interrupt,
         };
+        if self.config.order == EventOrder::Creation {
+            return self.irq_exit(cpu, kind);
+        }
         let order = self.config.time.order;
         if order == TickOrder::Together {
             self.n_open += usize::from(self.open_interrupts[cpu.index()].is_none());
@@ -85,7 +88,7 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
 
     /// The interrupt ends: its cost is spent, then what it broke into goes on, or, if that was user
     /// mode or idling and the CPU needs it, `schedule` is called.
-    fn irq_exit(&mut self, cpu: CpuId, kind: Overhead) {
+    pub(crate) fn irq_exit(&mut self, cpu: CpuId, kind: Overhead) {
         let state = self.cpus[cpu.index()];
         let needs_resched = self.core.need_resched(cpu);
         match state.stage {

@@ -26,7 +26,7 @@ mod sync;
 mod ticks;
 mod wait_queue;
 
-pub use config::{HostObserver, SimConfig};
+pub use config::{EventOrder, HostObserver, SimConfig};
 pub use cost::{Cost, CostError, CostModel, IdleState};
 pub use engine::{Sim, Status};
 pub use error::SimError;

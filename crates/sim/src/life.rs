@@ -161,6 +161,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 served_at: Time::ZERO,
                 relock: false,
                 killed: false,
+                woken_by: None,
                 is_armed: false,
                 family: Family::default(),
             });
@@ -183,6 +184,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         proc.in_sigwait = false;
         proc.relock = false;
         proc.killed = false;
+        proc.woken_by = None;
         proc.is_armed = false;
         proc.reference = reference;
         proc.release = reference;

@@ -9,7 +9,7 @@ use schedlab_workload::ir::{MarkId, Op, PeriodStep, SchedSpec};
 use crate::cpu::{Phase, Why};
 use crate::proc::{Then, Todo};
 use crate::queue::{Event, Rank};
-use crate::{HostObserver, Sim};
+use crate::{EventOrder, HostObserver, Sim};
 use schedlab_kcore::Wakeup;
 
 /// How an operation went.
@@ -235,6 +235,19 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         if std::mem::replace(&mut proc.is_armed, false) {
             self.count_stale();
         }
+        match waker {
+            Some(waker) if self.config.order == EventOrder::Creation => {
+                let proc = &mut self.procs[task.index()];
+                proc.woken_by = Some((cpu, waker, sync));
+                let event = Event::Wakeup { task, wait: proc.wait };
+                self.push_pending(self.now, Rank::Interrupt, 0, event);
+            }
+            _ => self.wake_now(cpu, task, waker, sync),
+        }
+    }
+
+    /// The wake-up itself.
+    pub(crate) fn wake_now(&mut self, cpu: CpuId, task: TaskId, waker: Option<TaskId>, sync: bool) {
         match self.core.wake(self.now, cpu, task, waker, sync) {
             Wakeup::Queued(_) => {}
             Wakeup::Sent(to) => {

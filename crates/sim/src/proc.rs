@@ -3,7 +3,7 @@
 
 use crate::life::Waiting;
 use crate::wait_queue::WaitQueue;
-use schedlab_units::{Nanos, Rng, TaskId, Time};
+use schedlab_units::{CpuId, Nanos, Rng, TaskId, Time};
 use schedlab_workload::Vm;
 use schedlab_workload::ir::{MarkId, ObjectId, Op, ProgramId, TemplateId};
 
@@ -82,6 +82,8 @@ pub(crate) struct Proc<'w> {
     pub(crate) relock: bool,
     /// Set by a fatal signal: it exits as soon as it is not in the kernel.
     pub(crate) killed: bool,
+    /// CPU, waker and hint of a wake-up that is still to come as an event of its own.
+    pub(crate) woken_by: Option<(CpuId, TaskId, bool)>,
     pub(crate) family: Family,
 }
 

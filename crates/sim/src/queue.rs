@@ -6,6 +6,8 @@ use std::collections::BinaryHeap;
 
 use schedlab_units::{CpuId, TaskId, Time};
 
+use crate::EventOrder;
+
 /// Kinds of events of one instant, in the order in which they are handled (contract §7).
 ///
 /// The order of these variants is deliberate. Ticks come first of all; they are not queued, the
@@ -61,6 +63,13 @@ pub enum Event {
         /// Who.
         task: TaskId,
     },
+    /// A wake-up by another task, where it is an event of its own; stale as for `Timer`.
+    Wakeup {
+        /// Who is woken.
+        task: TaskId,
+        /// Which of its waits.
+        wait: u32,
+    },
     /// A task of the start is created and woken.
     Start {
         /// Index into the engine's list of starts.
@@ -107,13 +116,28 @@ impl Ord for Entry {
 pub struct EventQueue {
     heap: BinaryHeap<Entry>,
     sequence: u64,
+    order: EventOrder,
 }
 
 impl EventQueue {
     /// An empty queue with room for `capacity` events.
     pub fn with_capacity(capacity: usize) -> Self {
-        Self { heap: BinaryHeap::with_capacity(capacity), sequence: 0 }
+        Self { heap: BinaryHeap::with_capacity(capacity), ..Self::default() }
     }
+    /// The same queue with the events of an instant in this order.
+    pub(crate) fn ordered(self, order: EventOrder) -> Self {
+        Self { order, ..self }
+    }
+    /// The place of a tick created now among events of its instant.
+    pub(crate) fn next_place(&mut self) -> u64 {
+        if self.order == EventOrder::Kind {
+            return 0;
+        }
+        self.sequence += 1;
+        Self::CREATED | (self.sequence - 1)
+    }
+    /// First of the places of events in the order of creation; kicks come before.
+    const CREATED: u64 = 1 << 60;
     /// Adds `event` at `time`; among events of one instant and rank the smaller `subject` comes
     /// first, then the earlier added.
     ///
@@ -126,7 +150,13 @@ impl EventQueue {
         // ordered by it.
         let sequence = self.sequence & ((1 << 36) - 1);
         self.sequence = self.sequence.wrapping_add(1);
-        let low = (u64::from(rank as u8) << 60) | (u64::from(subject) << 36) | sequence;
+        let low = match (self.order, event) {
+            (EventOrder::Kind, _) => {
+                (u64::from(rank as u8) << 60) | (u64::from(subject) << 36) | sequence
+            }
+            (EventOrder::Creation, Event::Kick { cpu, .. }) => (u64::from(cpu.0) << 36) | sequence,
+            (EventOrder::Creation, _) => Self::CREATED | sequence,
+        };
         let key = (u128::from(time.as_ns()) << 64) | u128::from(low);
         self.heap.push(Entry { key, event });
     }
@@ -134,6 +164,12 @@ impl EventQueue {
     #[inline]
     pub fn next_time(&self) -> Option<Time> {
         self.heap.peek().map(|entry| Time::from_ns((entry.key >> 64) as u64))
+    }
+    /// Time of the earliest event and its place among those of that time.
+    #[inline]
+    pub(crate) fn next_key(&self) -> Option<(Time, u64)> {
+        let key = self.heap.peek()?.key;
+        Some((Time::from_ns((key >> 64) as u64), key as u64))
     }
     /// The earliest event without taking it.
     #[inline]

@@ -6,7 +6,7 @@ use schedlab_policies::{Fifo, FifoTunables, Rr, RrTunables};
 use schedlab_policy_api::{
     Build, Fingerprint, Observer, PolicyDef, SchedEvent, Topology, Tunables,
 };
-use schedlab_sim::{CostModel, HostObserver, Sim, SimConfig, SimError, Status};
+use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, SimError, Status};
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
 use schedlab_workload::ir::{
@@ -176,4 +176,48 @@ fn same_inputs_give_the_same_fingerprint() {
     };
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
+}
+
+/// Lines of a run of 100 ms under `rr` with slices of 20 ms on one CPU.
+fn lines_in_order(workload: &Workload, order: EventOrder) -> Vec<String> {
+    let mut tunables = RrTunables::default();
+    tunables.set_text("slice", "20ms").expect("legal");
+    let topo = Topology::flat(1).expect("legal");
+    let time = Rr::INFO.time;
+    let policy = Rr::build(&tunables, Build { topo: &topo, hz: time.hz, n_tasks: 8 });
+    let config = SimConfig { order, check: true, ..SimConfig::new(topo, time) };
+    let mut sim = Sim::new(workload, policy, Log::default(), config);
+    sim.run_until(Time::from_ns(100 * MS)).expect("runs");
+    std::mem::take(&mut sim.core_mut().observer_mut().lines)
+}
+
+#[test]
+fn work_that_ends_on_a_tick_comes_first_in_order_of_creation() {
+    let workload = workload(vec![vec![Op::Run(Dist::Const(20 * MS))], vec![Op::RunForever]]);
+    let exit = |order| {
+        let lines = lines_in_order(&workload, order);
+        let line = lines.iter().find(|line| line.contains("Exit")).expect("it exits");
+        line.split(' ').next().expect("a time").to_string()
+    };
+    // The tick takes the CPU away, and the other task has it for a slice.
+    assert_eq!(exit(EventOrder::Kind), "40000000");
+    assert_eq!(exit(EventOrder::Creation), "20000000");
+}
+
+#[test]
+fn waker_that_blocks_has_left_before_the_wake_up_in_order_of_creation() {
+    let wakes =
+        vec![Op::Run(Dist::Const(MS + 1)), Op::SemPost(ObjectId(0)), Op::SemWait(ObjectId(1))];
+    let mut workload = workload(vec![vec![Op::SemWait(ObjectId(0))], wakes]);
+    workload.objects.semaphores =
+        ["a", "b"].map(|name| SemaphoreSpec { name: name.to_string(), initial: 0 }).to_vec();
+    let first = |order| {
+        let lines = lines_in_order(&workload, order);
+        let here = lines.iter().filter(|line| line.starts_with("1000001 "));
+        here.map(|line| line.split(' ').nth(1).expect("a kind").to_string())
+            .find(|kind| kind == "Wakeup" || kind == "Switch")
+            .expect("both happen")
+    };
+    assert_eq!(first(EventOrder::Kind), "Wakeup");
+    assert_eq!(first(EventOrder::Creation), "Switch");
 }

@@ -280,6 +280,14 @@ pub enum Dist {
     Uniform(u64, u64),
     /// Exponential with this mean, cut at ten means.
     Exponential(u64),
+    /// Log-normal: the logarithm is normal, with the logarithm of `median` as its mean; cut at six
+    /// standard deviations.
+    LogNormal {
+        /// As many values are below as above.
+        median: u64,
+        /// Standard deviation of the logarithm in hundredths, at most 200.
+        sigma_percent: u8,
+    },
 }
 
 /// One operation. Durations are ns.

@@ -79,7 +79,7 @@ fn unknown_workload_names_the_nearest() {
     assert_eq!(error.kind, LoadErrorKind::Usage);
     assert!(error.to_string().contains("did you mean hackbench?"), "{error}");
     let error = resolve("qqqqqqqqqq", &[], &LoadOptions::default()).expect_err("unknown");
-    assert!(error.to_string().contains("audio-vs-compile, hackbench"), "{error}");
+    assert!(error.to_string().contains("audio-vs-compile, "), "{error}");
     let error = resolve("no/such/file.toml", &[], &LoadOptions::default()).expect_err("missing");
     assert_eq!(error.kind, LoadErrorKind::Usage);
     assert!(error.to_string().contains("cannot be read"), "{error}");

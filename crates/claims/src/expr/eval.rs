@@ -121,6 +121,13 @@ impl Env<'_> {
             ("missing", [x]) => {
                 Ok(Value::Flags(self.numbers(x)?.into_iter().map(f64::is_nan).collect()))
             }
+            ("where", [condition, a, b]) => {
+                let (condition, a, b) =
+                    (self.flags(condition)?, self.numbers(a)?, self.numbers(b)?);
+                let either = pair(&a, &b, |a, b| (a, b))?;
+                let choose = |first: bool, (a, b): (f64, f64)| if first { a } else { b };
+                pair(&condition, &either, choose).map(Value::Numbers)
+            }
             ("abs", [x]) => self.numbers(x).map(|xs| map(&xs, f64::abs)),
             ("sqrt", [x]) => self.numbers(x).map(|xs| map(&xs, f64::sqrt)),
             ("any", [x]) => self.flags(x).map(|flags| Value::Flags(vec![flags.contains(&true)])),
@@ -181,7 +188,7 @@ fn unknown<T>(function: &str) -> Result<T> {
     fail(format!(
         "there is no function `{function}` with these arguments; there are mean, median, min, max, \
          sum, sd, ci_low, ci_high, count, first, last (of the seeds), abs, sqrt, geomean, rises, \
-         falls, any, missing, over(HOW, PATH), same_events(RUN, RUN)"
+         falls, any, missing, where(CONDITION, THEN, ELSE), over(HOW, PATH), same_events(RUN, RUN)"
     ))
 }
 
@@ -234,13 +241,13 @@ fn binary(operator: &str, a: &[f64], b: &[f64]) -> Result<Value> {
 }
 
 /// Applies `f` seed by seed; a single value goes with every seed.
-fn pair<T: Copy, U>(a: &[T], b: &[T], f: impl Fn(T, T) -> U) -> Result<Vec<U>> {
+fn pair<A: Copy, B: Copy, U>(a: &[A], b: &[B], f: impl Fn(A, B) -> U) -> Result<Vec<U>> {
     let n = a.len().max(b.len());
     if (a.len() != n && a.len() != 1) || (b.len() != n && b.len() != 1) {
         return fail(format!("{} seeds cannot be paired with {}", a.len(), b.len()));
     }
-    let at = |xs: &[T], seed: usize| xs[if xs.len() == 1 { 0 } else { seed }];
-    Ok((0..n).map(|seed| f(at(a, seed), at(b, seed))).collect())
+    let last = (a.len().saturating_sub(1), b.len().saturating_sub(1));
+    Ok((0..n).map(|seed| f(a[seed.min(last.0)], b[seed.min(last.1)])).collect())
 }
 
 fn as_number(json: &Json, path: &[String]) -> Result<f64> {
@@ -341,6 +348,7 @@ mod tests {
         assert_eq!(value("same_events(r, s)"), Ok(Value::Flags(vec![false, true])));
         assert!(value("rises(1, r.tasks.a.share + 1, 2)").expect("fine").holds());
         assert!(!value("falls(1, 2)").expect("fine").holds());
+        assert_eq!(numbers("where(r.tasks.a.share > 0.5, 1, r.tasks.a.share)"), [0.5, 1.0]);
     }
 
     #[test]

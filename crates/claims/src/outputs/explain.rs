@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use schedlab_report::wrap;
+use schedlab_sim::EventOrder;
 
 use super::{Judged, number};
 use crate::experiment::{Cost, RunSpec};
@@ -87,6 +88,9 @@ pub(super) fn describe(run: &RunSpec) -> String {
             let _ = write!(text, " --cost {name}");
         }
         Cost::Model(_) => text.push_str(" (costs of its own, see the file)"),
+    }
+    if run.order == EventOrder::Creation {
+        text.push_str(" (events of one instant in the order of creation)");
     }
     for (name, values) in &run.each {
         let _ = write!(text, "; {name} = {values}");

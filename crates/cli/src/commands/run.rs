@@ -12,7 +12,7 @@ use schedlab_lab::result::{Comparison, HostInfo, MachineInfo, RunResult, Workloa
 use schedlab_lab::run::{Job, RunError, RunOutput, run as run_job};
 use schedlab_policy_api::Topology;
 use schedlab_report::{Options, Output, output_by_name};
-use schedlab_sim::{CostError, CostModel};
+use schedlab_sim::{CostError, CostModel, EventOrder};
 use schedlab_workload::{
     LoadError, LoadErrorKind, LoadOptions, Loaded, RtAppOptions, find, load_bytes, load_text,
     resolve,
@@ -235,6 +235,7 @@ fn jobs(args: &RunArgs, loaded: &Loaded, topo: &Topology, cost: &CostModel) -> V
         warmup: args.warmup,
         check: args.check,
         transcript: false,
+        order: EventOrder::Kind,
         samples: Vec::new(),
     };
     let seeds = || args.seed.first..=args.seed.last;

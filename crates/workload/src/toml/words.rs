@@ -163,6 +163,14 @@ fn dist(
     if let Some(inner) = arguments("exponential") {
         return Ok(Dist::Exponential(amount(inner)?));
     }
+    if let Some(inner) = arguments("lognormal") {
+        let sigma = |text: &str| text.trim().strip_suffix('%')?.parse().ok();
+        let parts = split_arguments(inner).and_then(|(m, s)| Some((m, sigma(s)?)));
+        let Some((median, sigma_percent)) = parts.filter(|(_, sigma)| *sigma <= 200) else {
+            return word.fail("write `lognormal(MEDIAN, SIGMA%)` with at most 200 percent");
+        };
+        return Ok(Dist::LogNormal { median: amount(median)?, sigma_percent });
+    }
     if let Some((middle, percent)) = text.split_once('±') {
         return around(word, amount(middle)?, percent);
     }
@@ -248,12 +256,16 @@ mod tests {
         assert_eq!(read("uniform(1us, $work * 2)"), Ok(Dist::Uniform(1_000, 2_000)));
         assert_eq!(read("exponential(max(1us, 2us))"), Ok(Dist::Exponential(2_000)));
         assert_eq!(read("15us±20%"), Ok(Dist::Uniform(12_000, 18_000)));
+        let long = Dist::LogNormal { median: 250_000_000, sigma_percent: 60 };
+        assert_eq!(read("lognormal(250ms, 60%)"), Ok(long));
         for (bad, says) in [
             ("5", "with its unit"),
             ("-5ms", "negative"),
             ("uniform(2us, 1us)", "backwards"),
             ("uniform(2us)", "write `uniform"),
             ("5ms±120%", "percent"),
+            ("lognormal(5ms, 60)", "SIGMA%"),
+            ("lognormal(5ms, 201%)", "at most 200"),
             ("5 parsecs", "with its unit"),
         ] {
             let (_, why) = read(bad).expect_err(bad);

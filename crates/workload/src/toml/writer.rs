@@ -243,6 +243,9 @@ fn dist(dist: Dist, show: impl Fn(u64) -> String) -> String {
         Dist::Const(n) => show(n),
         Dist::Uniform(low, high) => format!("uniform({}, {})", show(low), show(high)),
         Dist::Exponential(mean) => format!("exponential({})", show(mean)),
+        Dist::LogNormal { median, sigma_percent } => {
+            format!("lognormal({}, {sigma_percent}%)", show(median))
+        }
     }
 }
 

@@ -49,7 +49,11 @@ fn dist_of(n: impl Strategy<Value = u64> + Clone) -> impl Strategy<Value = Dist>
     prop_oneof![
         n.clone().prop_map(Dist::Const),
         (n.clone(), n.clone()).prop_map(|(a, b)| Dist::Uniform(a.min(b), a.max(b))),
-        n.prop_map(|n| Dist::Exponential(n / 10)),
+        n.clone().prop_map(|n| Dist::Exponential(n / 10)),
+        // e^12, the largest factor, is below 200 000.
+        (n, 0u8..=200).prop_map(|(n, sigma_percent)| {
+            Dist::LogNormal { median: n / 200_000, sigma_percent }
+        }),
     ]
 }
 
