@@ -18,6 +18,19 @@ const fn split_mix(state: u64) -> (u64, u64) {
     (state, z ^ (z >> 31))
 }
 
+/// 2^(1/2), 2^(1/4), … as 2.62 fixed point.
+const ROOTS_OF_2: [u128; 32] = {
+    let mut roots = [0; 32];
+    let mut last = 2u128 << 62;
+    let mut bit = 0;
+    while bit < 32 {
+        last = (last << 62).isqrt();
+        roots[bit] = last;
+        bit += 1;
+    }
+    roots
+};
+
 impl Rng {
     /// The stream of `purpose` and `id` under `seed`.
     ///
@@ -74,6 +87,35 @@ impl Rng {
         }
     }
 
+    /// A log-normally distributed number with the given mean, by integer arithmetic only; the
+    /// standard deviation of its logarithm is `percent` / 100.
+    ///
+    /// x = mean · e^(σz − σ²/2) with z the sum of twelve uniform numbers less 6: of mean 0 and
+    /// deviation 1, and normal but for its ends, which are at ±6. e^y = 2^(y · log2 e) is the
+    /// product of the roots of 2 that belong to the bits of the fraction, shifted by the rest.
+    ///
+    /// # Panics
+    /// When `percent` is above 100.
+    pub fn log_normal(&mut self, mean: u64, percent: u32) -> u64 {
+        const LOG2_E: i128 = 6_196_328_019; // log2 e · 2^32, rounded
+        assert!(percent <= 100, "a deviation of the logarithm is at most 1, not {percent} percent");
+        let sum: i128 = (0..12).map(|_| i128::from(self.next_u64() >> 32)).sum();
+        let (z, sigma) = (sum - (6 << 32), i128::from(percent));
+        let natural = sigma * z / 100 - ((sigma * sigma) << 32) / 20_000;
+        let y = (natural * LOG2_E) >> 32;
+        let (whole, fraction) = (y >> 32, y as u32);
+        let mut factor = 1u128 << 62;
+        for (bit, root) in ROOTS_OF_2.iter().enumerate() {
+            if fraction & (1 << (31 - bit)) != 0 {
+                factor = (factor * root) >> 62;
+            }
+        }
+        // |y| is below 10: the product has at most 64 + 63 bits.
+        let product = u128::from(mean) * factor;
+        let x = if whole >= 0 { (product >> 62) << whole } else { product >> (62 - whole) };
+        u64::try_from(x).unwrap_or(u64::MAX)
+    }
+
     /// An exponentially distributed number with the given mean, by integer arithmetic only.
     ///
     /// With `u` uniform in (0, 1]: x = −mean · ln u = mean · ln 2 · (−log2 u). The logarithm is
@@ -120,6 +162,19 @@ mod tests {
         let mut rng = Rng::stream(1, "vm", 7);
         let first: alloc::vec::Vec<u64> = (0..4).map(|_| rng.exponential(1_000_000_000)).collect();
         assert_eq!(first, [898_725_997, 228_704_414, 2_081_820_370, 1_612_758_532]);
+    }
+
+    #[test]
+    fn log_normal_values_are_fixed_for_good() {
+        let mut rng = Rng::stream(1, "vm", 7);
+        assert_eq!(rng.clone().log_normal(1_000_000_000, 0), 1_000_000_000);
+        // The formula in floating point gives 442 676 174.98, 690 893 097.25, 1 663 434 254.55 and
+        // 965 053 463.75.
+        for (percent, x) in
+            [(60, 442_676_174), (60, 690_893_097), (60, 1_663_434_254), (100, 965_053_463)]
+        {
+            assert_eq!(rng.log_normal(1_000_000_000, percent), x);
+        }
     }
 
     #[test]

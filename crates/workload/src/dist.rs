@@ -16,6 +16,9 @@ impl Dist {
             Self::Const(value) => value,
             Self::Uniform(low, high) => rng.range(low, high),
             Self::Exponential(mean) => rng.exponential(mean).min(mean.saturating_mul(10)),
+            Self::LogNormal(mean, percent) => {
+                rng.log_normal(mean, percent).min(mean.saturating_mul(10))
+            }
         }
     }
 
@@ -24,7 +27,7 @@ impl Dist {
         match self {
             Self::Const(value) => value,
             Self::Uniform(_, high) => high,
-            Self::Exponential(mean) => mean.saturating_mul(10),
+            Self::Exponential(mean) | Self::LogNormal(mean, _) => mean.saturating_mul(10),
         }
     }
 }
@@ -51,6 +54,18 @@ mod tests {
         let values = draws(Dist::Uniform(3, 5));
         assert!((3..=5).all(|v| values.contains(&v)));
         assert!(values.iter().all(|v| (3..=5).contains(v)));
+    }
+
+    #[test]
+    fn log_normal_draw_has_mean_and_median() {
+        let mut values = draws(Dist::LogNormal(1_000_000, 60));
+        values.sort_unstable();
+        let mean = values.iter().sum::<u64>() / 100_000;
+        assert!(mean.abs_diff(1_000_000) < 10_000, "{mean}");
+        // The median is e^(−σ²/2) of the mean, 0.8353; one σ above it is e^0.6 times that.
+        assert!(values[50_000].abs_diff(835_270) < 9_000, "{}", values[50_000]);
+        assert!(values[84_134].abs_diff(1_521_962) < 25_000, "{}", values[84_134]);
+        assert!(values[99_999] <= 10_000_000);
     }
 
     #[test]

@@ -163,6 +163,15 @@ fn dist(
     if let Some(inner) = arguments("exponential") {
         return Ok(Dist::Exponential(amount(inner)?));
     }
+    if let Some(inner) = arguments("lognormal") {
+        let Some((mean, percent)) = split_arguments(inner) else {
+            return word.fail("write `lognormal(MEAN, PERCENT%)`");
+        };
+        return match percent.trim().strip_suffix('%').map(str::parse) {
+            Some(Ok(percent)) => Ok(Dist::LogNormal(amount(mean)?, percent)),
+            _ => word.fail("write `lognormal(MEAN, PERCENT%)`, with the logarithm's deviation"),
+        };
+    }
     if let Some((middle, percent)) = text.split_once('±') {
         return around(word, amount(middle)?, percent);
     }
@@ -247,6 +256,7 @@ mod tests {
         assert_eq!(read("$work"), Ok(Dist::Const(1_000)));
         assert_eq!(read("uniform(1us, $work * 2)"), Ok(Dist::Uniform(1_000, 2_000)));
         assert_eq!(read("exponential(max(1us, 2us))"), Ok(Dist::Exponential(2_000)));
+        assert_eq!(read("lognormal($work, 60%)"), Ok(Dist::LogNormal(1_000, 60)));
         assert_eq!(read("15us±20%"), Ok(Dist::Uniform(12_000, 18_000)));
         for (bad, says) in [
             ("5", "with its unit"),

@@ -49,7 +49,8 @@ fn dist_of(n: impl Strategy<Value = u64> + Clone) -> impl Strategy<Value = Dist>
     prop_oneof![
         n.clone().prop_map(Dist::Const),
         (n.clone(), n.clone()).prop_map(|(a, b)| Dist::Uniform(a.min(b), a.max(b))),
-        n.prop_map(|n| Dist::Exponential(n / 10)),
+        n.clone().prop_map(|n| Dist::Exponential(n / 10)),
+        (n, 0u32..=100).prop_map(|(n, percent)| Dist::LogNormal(n / 10, percent)),
     ]
 }
 
@@ -312,6 +313,7 @@ pub(crate) fn workload() -> impl Strategy<Value = Workload> {
                 objects,
                 marks: marks.map(|(name, unit)| MarkSpec { name, unit }).collect(),
                 table: None,
+                family_streams: false,
                 duration: duration.map(Nanos::from_ns),
                 notes: texts[3..].to_vec(),
             };
