@@ -137,6 +137,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.objects.links.provide(task);
         self.core.observer_mut().task_created(task, template, instance, new);
         let waits = program.ops.iter().any(|op| matches!(op, Op::WaitChild | Op::WaitChildren));
+        let origin = match parent {
+            Some(parent) if workload.family_streams => {
+                let (origin, born) = &mut self.procs[parent.index()].lineage;
+                *born += 1;
+                Rng::stream(*origin, "child", *born).next_u64()
+            }
+            _ => self.n_spawned,
+        };
         let fresh = task.index() == self.procs.len();
         if fresh {
             self.procs.push(Proc {
@@ -145,6 +153,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 program: spec.program,
                 vm: Vm::new(program),
                 rng: Rng::stream(0, "", 0),
+                lineage: (0, 0),
+                drawn: 0,
                 todo: Todo::Next,
                 in_kernel: false,
                 wait: 0,
@@ -175,7 +185,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         proc.template = template;
         proc.instance = instance;
         proc.program = spec.program;
-        proc.rng = Rng::stream(self.config.seed, "task", self.n_spawned);
+        proc.rng = Rng::stream(self.config.seed, "task", origin);
+        proc.lineage = (origin, 0);
+        proc.drawn = 0;
         proc.todo = Todo::Next;
         proc.in_kernel = false;
         proc.wait = proc.wait.wrapping_add(1);

@@ -39,6 +39,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         };
         let todo = match op {
             Op::Run(time) => Todo::User { left: Nanos::from_ns(time.draw(&mut proc.rng)) },
+            Op::RunPart(parts) => Todo::User { left: Nanos::from_ns((proc.drawn / parts).max(1)) },
             Op::RunForever => Todo::User { left: Nanos::MAX },
             Op::Spin(time) => {
                 let span = Nanos::from_ns(time.draw(&mut proc.rng));
@@ -47,6 +48,10 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::Kernel(time) => {
                 let left = Nanos::from_ns(time.draw(&mut proc.rng));
                 proc.todo = Todo::Kernel { left, then: Then::NextInKernel };
+                return Some(Phase::Continue);
+            }
+            Op::Draw(time) => {
+                proc.drawn = time.draw(&mut proc.rng);
                 return Some(Phase::Continue);
             }
             Op::Mark { .. } | Op::MarkStart(_) | Op::MarkStop(_) | Op::Deadline { .. } => {
@@ -154,6 +159,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::SetAffinity(ref cpus) => self.set_affinity(cpu, task, cpus),
             Op::Run(_)
             | Op::RunForever
+            | Op::Draw(_)
+            | Op::RunPart(_)
             | Op::Kernel(_)
             | Op::Spin(_)
             | Op::Mark { .. }

@@ -53,6 +53,10 @@ pub(crate) struct Proc<'w> {
     pub(crate) program: ProgramId,
     pub(crate) vm: Vm,
     pub(crate) rng: Rng,
+    /// What the streams of its family follow from, and how many of it have been given out.
+    pub(crate) lineage: (u64, u64),
+    /// The length drawn last.
+    pub(crate) drawn: u64,
     pub(crate) todo: Todo<'w>,
     /// Whether the next operation belongs to the system call that is under way.
     pub(crate) in_kernel: bool,

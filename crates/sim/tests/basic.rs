@@ -221,3 +221,38 @@ fn waker_that_blocks_has_left_before_the_wake_up_in_order_of_creation() {
     assert_eq!(first(EventOrder::Kind), "Wakeup");
     assert_eq!(first(EventOrder::Creation), "Switch");
 }
+
+#[test]
+fn family_streams_give_the_same_work_under_every_policy() {
+    let fork = |template| Op::Fork { template: TemplateId(template), thread: false };
+    let run = |mean| Op::Run(Dist::Exponential(mean));
+    let first = vec![
+        Op::SetCounter { counter: 0, value: Dist::Const(5) },
+        fork(1),
+        Op::DecJump { counter: 0, target: 1 },
+    ];
+    let child = vec![run(30 * MS), fork(2), run(30 * MS), fork(3)];
+    let length = vec![
+        Op::Draw(Dist::LogNormal { median: 40 * MS, sigma_percent: 60 }),
+        Op::RunPart(2),
+        Op::RunPart(2),
+    ];
+    let mut workload = workload(vec![first, child, vec![run(MS)], length]);
+    for task in &mut workload.tasks[1..] {
+        task.at_start = false;
+    }
+    // On one CPU without costs a run takes as long as its work.
+    let ends = |workload: &Workload| {
+        let cost = CostModel::zero();
+        let mut fifo = build::<Fifo>(workload, 1, cost.clone(), &FifoTunables::default());
+        assert_eq!(fifo.run_until(Time::MAX), Ok(Status::Finished));
+        let mut rr = build::<Rr>(workload, 1, cost, &RrTunables::default());
+        assert_eq!(rr.run_until(Time::MAX), Ok(Status::Finished));
+        (fifo.now(), rr.now())
+    };
+    let (fifo, rr) = ends(&workload);
+    assert_ne!(fifo, rr);
+    workload.family_streams = true;
+    let (fifo, rr) = ends(&workload);
+    assert_eq!(fifo, rr);
+}

@@ -31,6 +31,7 @@ pub fn digest(workload: &Workload) -> Digest {
         programs: workload.programs.clone(),
         objects: workload.objects.clone(),
         marks: workload.marks.clone(),
+        family_streams: workload.family_streams,
         duration: workload.duration,
         ..Workload::default()
     };

@@ -28,6 +28,10 @@ pub struct Workload {
     pub marks: Vec<MarkSpec>,
     /// The table that the modelled program prints of its marks, which reports print too.
     pub table: Option<OwnTable>,
+    /// Whether the stream of a forked task follows from its parent's and how many the parent forked
+    /// before, instead of the order in which all tasks are made. What tasks draw then does not
+    /// depend on the policy.
+    pub family_streams: bool,
     /// Length of a run unless the user says otherwise; none = until every task has exited.
     pub duration: Option<Nanos>,
     /// Facts a reader must know before trusting results, such as unknown gaps of a recording.
@@ -295,6 +299,10 @@ pub enum Dist {
 pub enum Op {
     /// Computes in user mode for this much CPU time at capacity 1024.
     Run(Dist),
+    /// Draws a length that the task keeps, for [`Op::RunPart`].
+    Draw(Dist),
+    /// Computes like [`Op::Run`] for this fraction of the length drawn last, 1 ns at least.
+    RunPart(u64),
     /// Computes for ever.
     RunForever,
     /// Computes in kernel mode: cannot be preempted before its end.

@@ -237,7 +237,10 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
         if id < program.n_counters { Ok(()) } else { Err(format!("no counter {id}")) }
     };
     match op {
-        Op::Run(d) | Op::Kernel(d) | Op::Spin(d) | Op::Sleep(d) | Op::Disk(d) => check_span(*d),
+        Op::Run(d) | Op::Draw(d) | Op::Kernel(d) | Op::Spin(d) | Op::Sleep(d) | Op::Disk(d) => {
+            check_span(*d)
+        }
+        Op::RunPart(0) => Err("a length is cut into 0 parts".to_string()),
         Op::Timer { timer, period, .. } => {
             known(*timer, objects.timers.len(), "timer")?;
             check_span(*period)
@@ -314,6 +317,7 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
             target_known(*target)
         }
         Op::RunForever
+        | Op::RunPart(_)
         | Op::Signal(SignalTarget::Parent)
         | Op::WaitChildren
         | Op::WaitChild
@@ -366,7 +370,8 @@ fn is_instant(op: &Op) -> bool {
     match op {
         Op::Run(d) | Op::Kernel(d) | Op::Spin(d) | Op::Sleep(d) | Op::Disk(d) => d.max() == 0,
         Op::Timer { period, .. } => period.max() == 0,
-        Op::SemPost(_)
+        Op::Draw(_)
+        | Op::SemPost(_)
         | Op::Lock(_)
         | Op::Unlock(_)
         | Op::CondSignal(_)

@@ -259,6 +259,9 @@ fn as_number(json: &Json, path: &[String]) -> Result<f64> {
     }
 }
 
+/// How often a sample had a value that it never had.
+static NEVER: Json = Json::Bool(false);
+
 /// The figures below `json` that `path` leads to. A null on the way is itself the end.
 fn find<'j>(json: &'j Json, path: &[String]) -> Result<Vec<&'j Json>> {
     let Some((key, rest)) = path.split_first() else { return Ok(vec![json]) };
@@ -271,9 +274,12 @@ fn find<'j>(json: &'j Json, path: &[String]) -> Result<Vec<&'j Json>> {
         Json::Array(list) if key == "*" => {
             list.iter().map(step).collect::<Result<Vec<_>>>().map(|found| found.concat())
         }
-        Json::Object(map) => match map.get(key) {
-            Some(inner) => step(inner),
-            None => {
+        Json::Object(map) => match (map.get(key), rest) {
+            (Some(Json::Object(seen)), [value]) if key == "n" && value.parse::<i64>().is_ok() => {
+                Ok(vec![seen.get(value).unwrap_or(&NEVER)])
+            }
+            (Some(inner), _) => step(inner),
+            (None, _) => {
                 let keys: Vec<&str> = map.keys().map(String::as_str).take(40).collect();
                 fail(format!("there is no `{key}`; there are {}", keys.join(", ")))
             }
@@ -312,6 +318,7 @@ mod tests {
                     {"name": "b-0", "share": 0.25, "longest_wait_ns": 7},
                 ],
                 "policy_stats": {"epochs": 3},
+                "samples": {"bonus": {"n": {"7": 4, "8": 2}}},
             })
         };
         let (one, two) = (run(0.5, 10), run(0.75, 5));
@@ -349,6 +356,14 @@ mod tests {
         assert!(value("rises(1, r.tasks.a.share + 1, 2)").expect("fine").holds());
         assert!(!value("falls(1, 2)").expect("fine").holds());
         assert_eq!(numbers("where(r.tasks.a.share > 0.5, 1, r.tasks.a.share)"), [0.5, 1.0]);
+    }
+
+    #[test]
+    fn values_that_a_sample_never_had_count_zero() {
+        assert!(
+            value("r.samples.bonus.n.\"7\" + r.samples.bonus.n.\"10\" == 4").expect("fine").holds()
+        );
+        assert!(value("r.samples.bonus.n.seven == 0").is_err());
     }
 
     #[test]

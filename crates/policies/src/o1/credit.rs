@@ -9,6 +9,9 @@
 //!
 //! Source: 2.6.0 and 2.6.6 `sched.c`; specs linux-2.6-o1 §5.7, linux-2.6-spa §4.1.
 
+use schedlab_policy_api::{SchedClass, Task};
+
+use super::linux_2_6_17;
 use super::prio::effective_prio;
 use super::task::TaskData;
 use super::tunables::{Knobs, RqWait};
@@ -24,11 +27,29 @@ pub(super) fn bonus(sleep_avg: u64, knobs: &Knobs) -> i32 {
     (current_bonus(sleep_avg, knobs) as i64 - knobs.bonus_span / 200) as i32
 }
 
-/// Credits the time from `timestamp` to `now`. `is_user`: the task has an address space.
+/// What the kernel asks of a task beside its sleep average.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sleeper {
+    /// It has an address space.
+    pub(super) is_user: bool,
+    /// It is of SCHED_BATCH, which only 2.6.17 knows.
+    pub(super) is_batch: bool,
+}
+
+impl Sleeper {
+    pub(super) fn of(facts: &Task) -> Self {
+        Self { is_user: facts.mm.is_some(), is_batch: facts.class == SchedClass::Batch }
+    }
+}
+
+/// Credits the time from `timestamp` to `now`.
 ///
 /// Source: 2.6.0 `sched.c` `recalc_task_prio`.
-pub(super) fn recalc_task_prio(task: &mut TaskData, now: u64, is_user: bool, knobs: &Knobs) {
-    let facts = Facts { nice: i32::from(task.static_prio) - 120, has_mm: is_user };
+pub(super) fn recalc_task_prio(task: &mut TaskData, now: u64, who: Sleeper, knobs: &Knobs) {
+    if knobs.linux_2_6_17 {
+        return linux_2_6_17::recalc_task_prio(task, now, who.is_user, who.is_batch, knobs);
+    }
+    let facts = Facts { nice: i32::from(task.static_prio) - 120, has_mm: who.is_user };
     task.avg.recalc(&knobs.scale, facts, now);
     task.prio = effective_prio(task, knobs);
 }
@@ -40,11 +61,11 @@ pub(super) fn activate(
     task: &mut TaskData,
     now: u64,
     by_interrupt: bool,
-    is_user: bool,
+    who: Sleeper,
     knobs: &Knobs,
 ) {
     if !(knobs.interruptible_only_credit && task.uninterruptible) {
-        recalc_task_prio(task, now, is_user, knobs);
+        recalc_task_prio(task, now, who, knobs);
     }
     if task.avg.activated == Activated::No && knobs.rq_wait_credit != RqWait::None {
         task.avg.activated = if by_interrupt { Activated::ByInterrupt } else { Activated::ByTask };
@@ -55,9 +76,9 @@ pub(super) fn activate(
 /// `task` was chosen for the first time since its wake-up: its wait is credited.
 ///
 /// Source: 2.6.0 `sched.c` `schedule`.
-pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, is_user: bool, knobs: &Knobs) {
+pub(super) fn credit_rq_wait(task: &mut TaskData, now: u64, who: Sleeper, knobs: &Knobs) {
     let end = task.avg.end_of_wait(now, knobs.rq_wait_credit == RqWait::Weighted);
-    recalc_task_prio(task, end, is_user, knobs);
+    recalc_task_prio(task, end, who, knobs);
 }
 
 /// Ticks after which a task of this sleep average goes behind its equals: short for the

@@ -8,7 +8,7 @@ use super::policy::O1;
 use super::prio::{effective_prio, max_timeslice};
 use super::task::TaskData;
 use super::tunables::Clock;
-use super::{g3, test1};
+use super::{g3, linux_2_6_17, test1};
 
 impl O1 {
     /// Copies into `child` what a fork copies from `parent`, and gives it its half of the slice.
@@ -83,12 +83,17 @@ impl O1 {
     ///
     /// Source: 2.6.0-test1 `sched.c` `sched_exit`; spec §4.4.
     pub(super) fn sched_exit(&mut self, child: TaskId, parent: TaskId) {
-        let child = &self.tasks[child.index()];
+        let (child, hz) = (&self.tasks[child.index()], self.knobs.hz);
         let (slice, child_avg) =
             (if child.first_time_slice { child.time_slice } else { 0 }, child.avg.sleep_avg);
+        let longest = if self.knobs.linux_2_6_17 {
+            linux_2_6_17::timeslice(child.static_prio, hz)
+        } else {
+            max_timeslice(hz)
+        };
         let from = &mut self.tasks[parent.index()];
         if slice > 0 {
-            from.time_slice = (from.time_slice + slice).min(max_timeslice(self.knobs.hz));
+            from.time_slice = (from.time_slice + slice).min(longest);
         }
         from.avg.sleep_avg = match self.knobs.clock {
             Clock::Tick => test1::exit_sleep_avg(from.avg.sleep_avg, child_avg),

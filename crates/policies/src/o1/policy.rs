@@ -11,6 +11,7 @@ use schedlab_policy_api::{
 };
 use schedlab_units::{CpuId, Hz, Nanos, Nice, TaskId};
 
+use super::credit::Sleeper;
 use super::prio::{effective_prio, timeslice};
 use super::prio_array::{MAX_PRIO, PrioArrays};
 use super::task::TaskData;
@@ -208,8 +209,7 @@ impl O1 {
             Clock::Tick => test1::activate(data, cx.jiffies.0, knobs),
             Clock::Ns => g3::activate(data, now, by_interrupt, knobs),
             Clock::NsCredit => {
-                let is_user = cx.tasks.get(task).mm.is_some();
-                credit::activate(data, now, by_interrupt, is_user, knobs);
+                credit::activate(data, now, by_interrupt, Sleeper::of(cx.tasks.get(task)), knobs);
             }
         }
         if data.prio != old {
@@ -325,7 +325,7 @@ impl Policy for O1 {
             Some(parent) => self.inherit(&mut data, parent),
             None => {
                 data.avg.sleep_avg = self.knobs.start_sleep_avg;
-                data.time_slice = timeslice(data.static_prio, self.knobs.hz);
+                data.time_slice = timeslice(data.static_prio, &self.knobs);
                 data.prio = effective_prio(&data, &self.knobs);
             }
         }
@@ -368,7 +368,7 @@ impl Policy for O1 {
     /// competitor has one slice at most, since a hog never becomes interactive; one tick more for
     /// where in a tick it began. Tasks that start with a bonus promise nothing.
     fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
-        let slice = |nice: &Nice| u64::from(timeslice(nice.prio().0, self.knobs.hz));
+        let slice = |nice: &Nice| u64::from(timeslice(nice.prio().0, &self.knobs));
         let ticks = 2 * company.others.iter().map(slice).sum::<u64>() + 1;
         let promises = !company.sleepers && self.knobs.start_sleep_avg == 0;
         promises.then(|| self.knobs.hz.tick() * ticks)

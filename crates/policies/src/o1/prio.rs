@@ -3,9 +3,9 @@
 
 use super::task::TaskData;
 use super::tunables::{Clock, Knobs};
-use super::{credit, g3, test1};
+use super::{credit, g3, linux_2_6_17, test1};
 use crate::linux_2_6::sleep_avg;
-pub(super) use crate::linux_2_6::sleep_avg::{max_timeslice, timeslice};
+pub(super) use crate::linux_2_6::sleep_avg::max_timeslice;
 
 /// Number of real-time priorities; those of nice follow (MAX_RT_PRIO).
 pub(super) const MAX_RT_PRIO: u8 = 100;
@@ -15,11 +15,26 @@ const LOWEST: u8 = 139;
 /// Bonus that makes a task of static priority 100 … 139 interactive.
 ///
 /// The division truncates toward zero, so that nice −10 gives 0, not −1 as the kernel's own comment
-/// has it (spec §2).
+/// has it (spec §2); 2.6.17 rounds down.
 ///
 /// Source: 2.6.0-test1 `sched.c` `DELTA`, `INTERACTIVE_DELTA`.
 pub(super) fn delta(static_prio: u8, knobs: &Knobs) -> i32 {
-    sleep_avg::delta(i32::from(static_prio) - 120, knobs.bonus_span.unsigned_abs() / 100) as i32
+    let max_bonus = knobs.bonus_span.unsigned_abs() / 100;
+    let delta = if knobs.linux_2_6_17 {
+        linux_2_6_17::delta(static_prio, max_bonus)
+    } else {
+        sleep_avg::delta(i32::from(static_prio) - 120, max_bonus)
+    };
+    delta as i32
+}
+
+/// Slice in ticks of a task with static priority 100 … 139.
+pub(super) fn timeslice(static_prio: u8, knobs: &Knobs) -> u32 {
+    if knobs.linux_2_6_17 {
+        linux_2_6_17::timeslice(static_prio, knobs.hz)
+    } else {
+        sleep_avg::timeslice(static_prio, knobs.hz)
+    }
 }
 
 /// Bonus of a sleep average, −5 … 5 with the default ratio.

@@ -4,12 +4,13 @@
 use schedlab_policy_api::{Ctx, TaskState};
 use schedlab_units::{CpuId, TaskId};
 
+use super::credit::Sleeper;
 use super::policy::O1;
 use super::prio::{effective_prio, is_interactive, timeslice};
 use super::prio_array::MAX_PRIO;
 use super::task::Kind;
 use super::tunables::{Clock, RqWait};
-use super::{credit, g3, test1};
+use super::{credit, g3, linux_2_6_17, test1};
 use crate::linux_2_6::sleep_avg::Activated;
 
 impl O1 {
@@ -66,8 +67,7 @@ impl O1 {
             knobs.rq_wait_credit != RqWait::None && (knobs.rt_wait_credit || !data.is_rt());
         if data.avg.has_waited() && counts {
             if knobs.clock == Clock::NsCredit {
-                let is_user = cx.tasks.get(next).mm.is_some();
-                credit::credit_rq_wait(data, now, is_user, knobs);
+                credit::credit_rq_wait(data, now, Sleeper::of(cx.tasks.get(next)), knobs);
             } else {
                 g3::credit_rq_wait(data, now, knobs);
             }
@@ -82,6 +82,9 @@ impl O1 {
         match self.knobs.clock {
             Clock::Tick => {}
             Clock::Ns => g3::charge(data, now, &self.knobs),
+            Clock::NsCredit if self.knobs.linux_2_6_17 => {
+                linux_2_6_17::charge(data, now, &self.knobs);
+            }
             Clock::NsCredit => data.avg.charge(&self.knobs.scale, now),
         }
     }
@@ -112,7 +115,7 @@ impl O1 {
             Kind::Rr => {
                 data.time_slice -= 1;
                 if data.time_slice == 0 {
-                    data.time_slice = timeslice(data.static_prio, self.knobs.hz);
+                    data.time_slice = timeslice(data.static_prio, &self.knobs);
                     data.first_time_slice = false;
                     cx.resched(cpu);
                     self.requeue(curr);
@@ -138,7 +141,7 @@ impl O1 {
     /// Source: G3 and 2.6.0 `sched.c` `scheduler_tick`; spec §5.2, §5.4, §5.7.
     fn goes_behind_equals(&self, task: TaskId) -> bool {
         let (data, knobs) = (&self.tasks[task.index()], &self.knobs);
-        let slice = timeslice(data.static_prio, knobs.hz);
+        let slice = timeslice(data.static_prio, knobs);
         match knobs.clock {
             // No patch combines ticks with a granularity, but the knob works for both clocks.
             Clock::Tick | Clock::Ns => g3::requeues_now(data.time_slice, slice, knobs),
@@ -162,7 +165,7 @@ impl O1 {
         cx.resched(cpu);
         let data = &mut self.tasks[curr.index()];
         data.prio = effective_prio(data, &self.knobs);
-        data.time_slice = timeslice(data.static_prio, self.knobs.hz);
+        data.time_slice = timeslice(data.static_prio, &self.knobs);
         data.first_time_slice = false;
         let interactive = is_interactive(data, &self.knobs);
         let jiffies = cx.jiffies.0;

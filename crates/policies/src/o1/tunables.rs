@@ -70,6 +70,10 @@ schedlab_policy_api::tunables! {
         rt_wait_credit: flag = true, "2.6.0 sched.c schedule; off: 2.6.6, changed on 28 Mar 2004";
         /// A change of class disturbs a CPU that should run another task after it.
         setscheduler_preempts: flag = false, "2.6.6 sched.c setscheduler";
+        /// Slices and interactivity code under `clock=ns_credit`. 2.6.17 has longer slices for
+        /// negative nice values and no credit, multiplies no sleep, and charges all tasks by bonus.
+        interactivity: choice["2.6.0", "2.6.17"] = 0, "2.6.17 sched.c recalc_task_prio; \
+             spec linux-2.6-o1 §5.8";
         /// Rules of moves between CPUs. 2.6.6 dates by the last tick of the CPU that a task leaves,
         /// activates in full a task that affinity moves, weighs nodes by tasks in a tenth of a CPU,
         /// and balances at exec.
@@ -136,6 +140,22 @@ pub(super) const VARIANTS: &[Variant] = &[
             ("setscheduler_preempts", 1),
             ("smp_rules", 1),
             ("timekeeping", 1),
+        ],
+    },
+    Variant {
+        name: "2.6.17",
+        about: "mainline, June 2006 to CFS: no interactive credit; balancing as in 2.6.0",
+        set: &[
+            ("clock", 2),
+            ("max_sleep_avg", 1_000_000_000),
+            ("starvation_limit", 1_000_000_000),
+            ("expired_ts_rule", 1),
+            ("rq_wait_credit", 2),
+            ("child_penalty", 95),
+            ("best_expired_prio", 1),
+            ("rt_wait_credit", 0),
+            ("setscheduler_preempts", 1),
+            ("interactivity", 1),
         ],
     },
     Variant {
@@ -258,6 +278,8 @@ pub(super) struct Knobs {
     pub(super) best_expired_prio: bool,
     pub(super) rt_wait_credit: bool,
     pub(super) setscheduler_preempts: bool,
+    /// [`super::linux_2_6_17`] rules slices and sleep averages.
+    pub(super) linux_2_6_17: bool,
     /// [`super::linux_2_6_6`] rules moves between CPUs.
     pub(super) smp_2_6_6: bool,
 }
@@ -306,6 +328,7 @@ impl Knobs {
             best_expired_prio: t.best_expired_prio,
             rt_wait_credit: t.rt_wait_credit,
             setscheduler_preempts: t.setscheduler_preempts,
+            linux_2_6_17: clock == Clock::NsCredit && t.interactivity == 1,
             smp_2_6_6: t.smp_rules == 1,
         }
     }

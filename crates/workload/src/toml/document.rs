@@ -18,8 +18,8 @@ use crate::origins::Origins;
 /// Most tables and blocks that `for` clauses of one file may yield together.
 const MAX_EXPANSIONS: u64 = 1 << 20;
 
-const HEADER_KEYS: [&str; 7] =
-    ["name", "about", "origin", "table", "duration", "notes", "resolved"];
+const HEADER_KEYS: [&str; 8] =
+    ["name", "about", "origin", "table", "streams", "duration", "notes", "resolved"];
 
 /// A parameter of a workload file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -218,6 +218,13 @@ fn header(
             return Err(src.fault(item.span().start, message).hint(format!("tables: {names}")));
         };
         workload.table = Some(own);
+    }
+    if let Some(item) = table.get("streams") {
+        workload.family_streams = match src.string(item, "`streams`")? {
+            "family" => true,
+            "order" => false,
+            _ => return Err(src.fault(item.span().start, "`streams` is `family` or `order`")),
+        };
     }
     if let Some(item) = table.get("duration") {
         workload.duration = Some(src.span(item, "`duration`", env)?);

@@ -126,7 +126,7 @@ pub(super) enum Line {
 }
 
 /// Every operation with its form, for advice.
-const FORMS: [(&str, &str); 43] = [
+const FORMS: [(&str, &str); 44] = [
     ("affinity", "affinity CPULIST"),
     ("barrier", "barrier BARRIER"),
     ("cond-broadcast", "cond-broadcast CONDITION"),
@@ -136,6 +136,7 @@ const FORMS: [(&str, &str); 43] = [
     ("deadline", "deadline DURATION"),
     ("dec-jump", "dec-jump COUNTER LABEL"),
     ("disk", "disk DURATION"),
+    ("draw", "draw DURATION"),
     ("exec", "exec"),
     ("exit", "exit"),
     ("fork", "fork TASK [thread]"),
@@ -159,7 +160,7 @@ const FORMS: [(&str, &str); 43] = [
          | sleep | sample",
     ),
     ("read", "read PIPE BYTES"),
-    ("run", "run DURATION | run forever"),
+    ("run", "run DURATION | run drawn/PARTS | run forever"),
     ("sched", "sched CLASS [nice N] [priority N] [slice DURATION]"),
     ("sem-post", "sem-post SEMAPHORE"),
     ("sem-try", "sem-try SEMAPHORE else LABEL"),
@@ -221,7 +222,7 @@ struct Args<'w> {
 impl<'w> Args<'w> {
     fn translate(&mut self) -> Result<Line, WordFault> {
         let op = match self.head.text.as_str() {
-            "run" | "kernel" | "spin" | "sleep" | "disk" => self.timed()?,
+            "run" | "draw" | "kernel" | "spin" | "sleep" | "disk" => self.timed()?,
             "timer" => self.timer()?,
             "read" | "write" => self.transfer()?,
             "sem-wait" | "sem-post" | "lock" | "unlock" | "cond-wait" | "cond-signal"
@@ -257,9 +258,18 @@ impl<'w> Args<'w> {
         if head == "run" && length.is("forever") {
             return Ok(Op::RunForever);
         }
+        if head == "run"
+            && let Some(parts) = length.text.strip_prefix("drawn/")
+        {
+            return match parts.parse() {
+                Ok(parts) => Ok(Op::RunPart(parts)),
+                Err(_) => length.fail("a whole number of parts is needed after `drawn/`"),
+            };
+        }
         let length = span(length, self.env)?;
         Ok(match head {
             "run" => Op::Run(length),
+            "draw" => Op::Draw(length),
             "kernel" => Op::Kernel(length),
             "spin" => Op::Spin(length),
             "sleep" => Op::Sleep(length),

@@ -95,6 +95,9 @@ impl Writer<'_> {
         if let Some(duration) = workload.duration {
             self.line("duration", &span(duration));
         }
+        if workload.family_streams {
+            self.line("streams", &string("family"));
+        }
         if let Some(table) = workload.table {
             self.line("table", &string(table.name()));
         }
@@ -296,6 +299,8 @@ fn operation(workload: &Workload, op: &Op) -> String {
     match op {
         Op::Run(d) => format!("run {}", length(*d)),
         Op::RunForever => "run forever".to_string(),
+        Op::Draw(d) => format!("draw {}", length(*d)),
+        Op::RunPart(parts) => format!("run drawn/{parts}"),
         Op::Kernel(d) => format!("kernel {}", length(*d)),
         Op::Spin(d) => format!("spin {}", length(*d)),
         Op::Sleep(d) => format!("sleep {}", length(*d)),

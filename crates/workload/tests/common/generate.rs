@@ -316,6 +316,7 @@ pub(crate) fn workload() -> impl Strategy<Value = Workload> {
                 objects,
                 marks: marks.map(|(name, unit)| MarkSpec { name, unit }).collect(),
                 table: None,
+                family_streams: false,
                 duration: duration.map(Nanos::from_ns),
                 notes: texts[3..].to_vec(),
             };

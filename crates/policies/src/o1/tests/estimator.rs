@@ -8,10 +8,13 @@ use super::rig::{MS, knobs, nice, tunables};
 use super::values::data;
 use crate::csv::rows;
 use crate::linux_2_6::sleep_avg::Activated;
+use crate::o1::credit::Sleeper;
 use crate::o1::prio::{effective_prio, timeslice};
 use crate::o1::task::TaskData;
 use crate::o1::tunables::{Clock, Knobs};
 use crate::o1::{credit, g3, test1};
+
+const USER: Sleeper = Sleeper { is_user: true, is_batch: false };
 
 #[test]
 fn vectors_8_to_12_activate() {
@@ -81,7 +84,7 @@ fn vectors_29_charge_g3() {
 fn vectors_30_31_requeue_points() {
     for row in rows(include_str!("../vectors/requeue.csv")) {
         let knobs = knobs(row.text("variant"));
-        let slice = timeslice(nice(row.get("nice")).prio().0, knobs.hz);
+        let slice = timeslice(nice(row.get("nice")).prio().0, &knobs);
         let points = (1..slice).filter(|elapsed| g3::requeues_now(slice - elapsed, slice, &knobs));
         let expected = row.text("elapsed").split_whitespace();
         let expected = expected.map(|n| n.parse::<u32>().expect("a number"));
@@ -142,7 +145,7 @@ fn vectors_39_interactive_sleep() {
 fn slept(ms: u64, activated: Activated, knobs: &Knobs) -> TaskData {
     let mut task = data(Nice::ZERO);
     task.avg.activated = activated;
-    credit::recalc_task_prio(&mut task, ms * MS, true, knobs);
+    credit::recalc_task_prio(&mut task, ms * MS, USER, knobs);
     assert_eq!(task.prio, effective_prio(&task, knobs));
     task
 }

@@ -13,7 +13,7 @@ use crate::csv::rows;
 use crate::linux_2_6::rig;
 use crate::linux_2_6::rig::CPU;
 use crate::linux_2_6::sleep_avg::Activated;
-use crate::o1::credit;
+use crate::o1::credit::{self, Sleeper};
 use crate::o1::policy::O1;
 use crate::o1::tunables::Knobs;
 
@@ -51,7 +51,8 @@ fn vectors_1_to_27_recalc() {
             task.avg.activated = Activated::Uninterruptible;
         }
         let until = task.avg.timestamp + row.get::<u64>("sleep");
-        credit::recalc_task_prio(&mut task, until, row.text("has_mm") == "y", &knobs);
+        let who = Sleeper { is_user: row.text("has_mm") == "y", is_batch: false };
+        credit::recalc_task_prio(&mut task, until, who, &knobs);
         let bonus = credit::current_bonus(task.avg.sleep_avg, &knobs);
         let found = (task.avg.sleep_avg, bonus, task.prio, task.avg.interactive_credit);
         let expected =

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Rows of spec linux-2.6-o1 §9 by number, and what the policy does on a machine without costs.
-//!
-//! Rows 4, 43 and 44 are about 2.6.17 to 2.6.22, which is no variant of this policy.
 
 mod claims;
 mod estimator;
 mod golden;
 mod hooks;
+mod linux_2_6_17;
 mod linux_2_6_6;
 mod linux_2_6_6_smp;
 mod random;

@@ -165,7 +165,7 @@ fn variants_have_the_clock_of_their_kernel() {
     for (name, clock) in clocks {
         let expected = match name {
             "2.6.0-test1" | "test1n" | "gfc" => Clock::Tick,
-            "2.6.0" | "2.6.6" => Clock::NsCredit,
+            "2.6.0" | "2.6.6" | "2.6.17" => Clock::NsCredit,
             _ => Clock::Ns,
         };
         assert_eq!(clock, expected, "{name}");

@@ -4,12 +4,13 @@
 
 use schedlab_units::{Hz, Nice};
 
-use super::rig::{knobs, nice};
+use super::rig::{knobs, nice, tunables};
 use crate::csv::rows;
 use crate::linux_2_6::sleep_avg::SleepAvg;
 use crate::o1::balance::{busy_imbalance, still_busier};
 use crate::o1::prio::{bonus, delta, effective_prio, is_interactive, timeslice};
 use crate::o1::task::{Kind, TaskData};
+use crate::o1::tunables::Knobs;
 
 /// A task of the Normal class with this nice value and nothing else.
 pub(super) fn data(nice: Nice) -> TaskData {
@@ -32,7 +33,8 @@ pub(super) fn data(nice: Nice) -> TaskData {
 fn vectors_1_2_timeslice() {
     for row in rows(include_str!("../vectors/timeslice.csv")) {
         let nice = nice(row.get("nice"));
-        let ticks = timeslice(nice.prio().0, Hz::new(row.get("hz")));
+        let knobs = Knobs::new(&tunables("2.6.0-test1", ""), 1, Hz::new(row.get("hz")));
+        let ticks = timeslice(nice.prio().0, &knobs);
         assert_eq!(ticks, row.get::<u32>("ticks"), "nice {nice}");
     }
 }
