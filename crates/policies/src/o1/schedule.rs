@@ -143,6 +143,7 @@ impl O1 {
         }
         self.stats.expirations += 1;
         self.stats.starved_expirations += i64::from(interactive);
+        self.tasks[curr.index()].starved_expirations += i64::from(interactive);
         self.stamp_expired(cpu, jiffies);
         self.append(curr, self.expired(cpu));
     }
