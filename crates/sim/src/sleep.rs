@@ -71,9 +71,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         }
     }
 
-    /// Waits for the next interrupt of a device that interrupts at all multiples of `period`. A task
-    /// whose device keeps interrupts goes on at once if some came since its last such wait; its
-    /// deadlines count from the first of them.
+    /// Waits for the next interrupt of a device that interrupts at all multiples of `period`. If
+    /// the device keeps interrupts and some came since the task's last such wait, the task goes on
+    /// at once, and its deadlines count from the first of them.
     pub(crate) fn wait_for_interrupt(
         &mut self,
         task: TaskId,

@@ -12,8 +12,8 @@ use crate::validate::validate;
 
 /// Loads `parts` and puts them together; `name` is how the whole was asked for.
 ///
-/// A parameter `PART.NAME` is set in that part, a plain `NAME` in every part that has it. The length
-/// is that of the longest part.
+/// A parameter `PART.NAME` is set in that part, a plain `NAME` in every part that has it. The
+/// length is that of the longest part.
 pub(crate) fn combine(
     name: &str,
     parts: &[&str],

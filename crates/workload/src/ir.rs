@@ -273,8 +273,8 @@ pub enum Op {
         /// Where to.
         target: u32,
     },
-    /// Sleeps until the next interrupt of a device that interrupts at all multiples of `period` since
-    /// the start of the run.
+    /// Sleeps until the next interrupt of a device that interrupts at all multiples of `period`
+    /// since the start of the run.
     Interrupt {
         /// Its period, not zero.
         period: Nanos,

@@ -110,8 +110,8 @@ pub(crate) struct Read {
     pub(crate) warnings: Vec<Located>,
 }
 
-/// Loads the built-in workload of this name, or the file with this path. Several joined by `+` run at
-/// the same time.
+/// Loads the built-in workload of this name, or the file with this path. Several joined by `+` run
+/// at the same time.
 ///
 /// `overrides` are parameters to set, as name and value.
 ///
