@@ -136,7 +136,7 @@ pub struct RunSpec {
     /// Names with the values they take in turn, the last name fastest.
     #[serde(default, rename = "for")]
     pub each: toml::Table,
-    /// Built-in workload.
+    /// Built-in workload, or several joined by `+`.
     pub workload: String,
     /// Parameters of the workload.
     #[serde(default)]

@@ -102,6 +102,14 @@ pub(crate) fn timed() -> impl Strategy<Value = Op> {
         6 => dist().prop_map(Op::Run),
         1 => dist().prop_map(Op::Kernel),
         1 => dist().prop_map(Op::Spin),
+        1 => (dist(), 1u64..100_000).prop_map(|(length, ns)| Op::SpinLooking {
+            length,
+            every: Nanos::from_ns(ns),
+        }),
+        1 => (1u64..5_000_000, any::<bool>()).prop_map(|(ns, kept)| Op::Interrupt {
+            period: Nanos::from_ns(ns),
+            kept,
+        }),
         4 => dist().prop_map(Op::Sleep),
         2 => (timer, span(), any::<bool>()).prop_map(|(timer, period, absolute)| {
             Op::Timer { timer, period: Dist::Const(period), absolute }
@@ -114,6 +122,10 @@ pub(crate) fn timed() -> impl Strategy<Value = Op> {
 pub(crate) fn shared() -> impl Strategy<Value = Op> {
     let object = (0u32..2).prop_map(ObjectId);
     prop_oneof![
+        1 => (object.clone(), span()).prop_map(|(timer, period)| Op::Advance {
+            timer,
+            period: Dist::Const(period),
+        }),
         3 => (object.clone(), 1u64..300).prop_map(|(pipe, bytes)| Op::Write { pipe, bytes }),
         3 => (object.clone(), 1u64..300).prop_map(|(pipe, bytes)| Op::Read { pipe, bytes }),
         2 => object.clone().prop_map(Op::SemPost),
@@ -132,6 +144,11 @@ pub(crate) fn shared() -> impl Strategy<Value = Op> {
         1 => object.prop_map(Op::CondBroadcast),
         2 => (0u32..2).prop_map(|t| Op::Signal(SignalTarget::Template(TemplateId(t)))),
         1 => Just(Op::Signal(SignalTarget::Parent)),
+        1 => (0u32..2, span(), span()).prop_map(|(t, awake, asleep)| Op::SignalTaking {
+            target: SignalTarget::Template(TemplateId(t)),
+            awake: Nanos::from_ns(awake),
+            asleep: Nanos::from_ns(asleep),
+        }),
         2 => prop::option::of(dist()).prop_map(|timeout| Op::SigWait { timeout, on_timeout: None }),
     ]
 }

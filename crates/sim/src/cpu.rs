@@ -245,6 +245,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 self.procs[task.index()].todo = Todo::Next;
                 Some(Phase::Continue)
             }
+            // As many looks as it takes if nothing interferes, in one stage.
+            Todo::Look { until, left, every } => {
+                let first = now.saturating_add(left);
+                let more = until.saturating_since(first).as_ns().div_ceil(every.as_ns());
+                let span = Nanos::from_ns(more.saturating_mul(every.as_ns()));
+                self.work(cpu, Stage::User, first.saturating_add(span));
+                None
+            }
             Todo::Kernel { left, .. } => {
                 self.work(cpu, Stage::Kernel, now + left);
                 None

@@ -135,6 +135,8 @@ impl<P: Policy, O: HostObserver> Sim<'_, P, O> {
         let rest = if end == Time::MAX { Nanos::MAX } else { end - self.now };
         match &mut self.procs[task.index()].todo {
             Todo::User { left } | Todo::Kernel { left, .. } => *left = rest,
+            // The stage ends with a look, and looks lie `every` apart.
+            Todo::Look { left, every, .. } => *left = Nanos::from_ns(rest.as_ns() % every.as_ns()),
             _ => {}
         }
     }

@@ -68,7 +68,10 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
     pub(crate) fn find_signal_targets(workload: &Workload) -> Vec<Option<Vec<TaskId>>> {
         let mut targets = vec![None; workload.tasks.len()];
         for op in workload.programs.iter().flat_map(|program| &program.ops) {
-            if let Op::Signal(SignalTarget::Template(template)) | Op::Kill(template) = op {
+            if let Op::Signal(SignalTarget::Template(template))
+            | Op::SignalTaking { target: SignalTarget::Template(template), .. }
+            | Op::Kill(template) = op
+            {
                 targets[template.0 as usize] = Some(Vec::new());
             }
         }
@@ -164,6 +167,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 reference,
                 release: reference,
                 due: reference,
+                interrupts_seen: reference,
                 timers: Vec::new(),
                 watches: Vec::new(),
                 taken: WaitQueue::default(),
@@ -201,9 +205,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         proc.reference = reference;
         proc.release = reference;
         proc.due = reference;
+        proc.interrupts_seen = reference;
         proc.taken = WaitQueue::default();
         proc.family = Family::new(parent, waits);
         if let Some(parent) = parent {
+            // A fork copies running stopwatches too.
+            let watches = std::mem::take(&mut self.procs[parent.index()].watches);
+            self.procs[task.index()].watches.extend_from_slice(&watches);
+            self.procs[parent.index()].watches = watches;
             self.adopt(parent, task);
         }
         if let Some(targets) = &mut self.signal_targets[template.0 as usize] {

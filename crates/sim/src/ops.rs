@@ -54,6 +54,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 proc.drawn = time.draw(&mut proc.rng);
                 return Some(Phase::Continue);
             }
+            Op::SpinLooking { length, every } => {
+                let span = Nanos::from_ns(length.draw(&mut proc.rng));
+                let until = self.now.saturating_add(span);
+                Todo::Look { until, left: *every, every: *every }
+            }
             Op::Mark { .. } | Op::MarkStart(_) | Op::MarkStop(_) | Op::Deadline { .. } => {
                 self.note(task, op);
                 return Some(Phase::Continue);
@@ -64,6 +69,25 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             Op::Period { period, step } if *step != PeriodStep::Sleep => {
                 self.period_step(task, *period, *step);
+                return Some(Phase::Continue);
+            }
+            Op::Advance { timer, period } => {
+                let span = Nanos::from_ns(period.draw(&mut proc.rng));
+                let next = self.timer_next(task, *timer);
+                *next = next.saturating_add(span);
+                return Some(Phase::Continue);
+            }
+            Op::Before { timer, target } => {
+                let next = *self.timer_next(task, *timer);
+                if self.now < next {
+                    self.procs[task.index()].vm.jump(*target);
+                }
+                return Some(Phase::Continue);
+            }
+            Op::SignalTaking { target, awake, asleep } => {
+                let left = if self.waits_for_signal(task, *target) { *asleep } else { *awake };
+                let proc = &mut self.procs[task.index()];
+                proc.todo = Todo::Kernel { left, then: Then::Do(op, 0) };
                 return Some(Phase::Continue);
             }
             _ => {
@@ -130,6 +154,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::Sleep(_) => self.sleep_for(task, op, span),
             Op::Timer { timer, absolute, .. } => self.periodic(task, op, timer, span, absolute),
             Op::Disk(_) => self.wait_for_device(task, op, span),
+            Op::Interrupt { period, kept } => self.wait_for_interrupt(task, op, period, kept),
             Op::Read { pipe, .. } => self.read(cpu, task, op, pipe, amount),
             Op::Write { pipe, .. } => self.write(cpu, task, op, pipe, amount),
             Op::SemWait(id) => self.sem_wait(task, op, id),
@@ -146,7 +171,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::FutexWake { futex, n } => self.futex_wake(cpu, task, futex, n),
             Op::ListJoin { list, wake, .. } => self.join_list(cpu, task, op, list, wake),
             Op::ListServe(list) => self.take_list(task, op, list),
-            Op::Signal(target) => self.signal(cpu, task, target),
+            Op::Signal(target) | Op::SignalTaking { target, .. } => self.signal(cpu, task, target),
             Op::Kill(template) => self.kill(cpu, task, template),
             Op::SigWait { timeout, .. } => self.wait_for_signal(task, op, timeout.map(|_| span)),
             Op::Fork { template, thread } => self.fork(cpu, task, template, thread),
@@ -163,6 +188,9 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             | Op::RunPart(_)
             | Op::Kernel(_)
             | Op::Spin(_)
+            | Op::SpinLooking { .. }
+            | Op::Advance { .. }
+            | Op::Before { .. }
             | Op::Mark { .. }
             | Op::MarkStart(_)
             | Op::MarkStop(_)
@@ -188,6 +216,10 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             Op::ListServe(_) => self.serve_one(cpu, task, op),
             Op::Period { period, .. } => {
                 self.objects.periods[period.0 as usize].slept(self.now);
+                Flow::Done
+            }
+            Op::Interrupt { .. } => {
+                self.procs[task.index()].interrupts_seen = self.now;
                 Flow::Done
             }
             Op::SigWait { on_timeout, .. } => {

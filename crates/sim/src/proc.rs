@@ -22,6 +22,15 @@ pub(crate) enum Todo<'w> {
         /// The instant.
         until: Time,
     },
+    /// Computes in user mode until a look at the clock finds an instant passed.
+    Look {
+        /// The instant.
+        until: Time,
+        /// CPU time to the next look.
+        left: Nanos,
+        /// CPU time between looks.
+        every: Nanos,
+    },
     /// Works in the kernel, not preemptible, then goes on with `then`.
     Kernel {
         /// CPU time still to come.
@@ -72,6 +81,8 @@ pub(crate) struct Proc<'w> {
     pub(crate) release: Time,
     /// Whether an event is queued that ends its present sleep.
     pub(crate) is_armed: bool,
+    /// Up to when it has seen the interrupts of periodic devices.
+    pub(crate) interrupts_seen: Time,
     /// When its present sleep was asked to end.
     pub(crate) due: Time,
     /// Its own periodic timers.

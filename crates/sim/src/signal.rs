@@ -35,6 +35,18 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         Flow::Done
     }
 
+    /// Whether some target of a signal that `task` sends waits for one.
+    pub(crate) fn waits_for_signal(&self, task: TaskId, target: SignalTarget) -> bool {
+        let waits = |target: TaskId| self.procs[target.index()].in_sigwait;
+        match target {
+            SignalTarget::Parent => self.procs[task.index()].family.parent.is_some_and(waits),
+            SignalTarget::Template(template) => {
+                let targets = self.signal_targets[template.0 as usize].as_ref();
+                targets.is_some_and(|targets| targets.iter().copied().any(waits))
+            }
+        }
+    }
+
     /// Signals coalesce: one that is pending already is dropped, and a task that is awake is not
     /// woken (spec cfs-eevdf §6 Q14).
     fn post_signal(&mut self, cpu: CpuId, sender: TaskId, target: TaskId) {

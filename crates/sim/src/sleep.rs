@@ -58,6 +58,44 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         Flow::Done
     }
 
+    /// Timer `timer` as `task` sees it: its next expiry.
+    pub(crate) fn timer_next(&mut self, task: TaskId, timer: ObjectId) -> &mut Time {
+        let shared = &mut self.objects.timers[timer.0 as usize];
+        let proc = &mut self.procs[task.index()];
+        if shared.per_task {
+            &mut proc.timer_mut(timer).next
+        } else {
+            shared.next.get_or_insert(proc.reference)
+        }
+    }
+
+    /// Waits for the next interrupt of a device that interrupts at all multiples of `period`. If
+    /// the device keeps interrupts and some came since the task's last such wait, the task goes on
+    /// at once, and its deadlines count from the first of them.
+    pub(crate) fn wait_for_interrupt(
+        &mut self,
+        task: TaskId,
+        op: &'w Op,
+        period: Nanos,
+        kept: bool,
+    ) -> Flow<'w> {
+        let now = self.now;
+        let next_after = |at: Time| {
+            let n = at.as_ns() / period.as_ns() + 1;
+            Time::from_ns(n.saturating_mul(period.as_ns()))
+        };
+        let proc = &mut self.procs[task.index()];
+        let first = next_after(proc.interrupts_seen);
+        if kept && first <= now {
+            proc.release = first;
+            proc.interrupts_seen = now;
+            return Flow::Done;
+        }
+        let wait = proc.wait;
+        self.push_pending(next_after(now), Rank::Interrupt, 0, Event::Device { task, wait });
+        Flow::Block(TaskState::Sleeping, Todo::Complete(op))
+    }
+
     /// Waits for a device, whose completion arrives as an interrupt.
     pub(crate) fn wait_for_device(&mut self, task: TaskId, op: &'w Op, span: Nanos) -> Flow<'w> {
         let wait = self.procs[task.index()].wait;

@@ -309,6 +309,14 @@ pub enum Op {
     Kernel(Dist),
     /// Spins in user mode until this much wall time has passed, preempted or not.
     Spin(Dist),
+    /// The same, but the clock is looked at only after every `every` of CPU time, so that a
+    /// preempted task needs up to that much more.
+    SpinLooking {
+        /// Wall time.
+        length: Dist,
+        /// CPU time between two looks, not zero.
+        every: Nanos,
+    },
     /// Sleeps this long (`nanosleep`).
     Sleep(Dist),
     /// Advances timer `timer` by `period` and sleeps until then; see [`TimerSpec`].
@@ -319,6 +327,29 @@ pub enum Op {
         period: Dist,
         /// Whether a missed expiry is caught up (true) or forgotten.
         absolute: bool,
+    },
+    /// Moves timer `timer` on by `period` without sleeping.
+    Advance {
+        /// Which timer.
+        timer: ObjectId,
+        /// By how much.
+        period: Dist,
+    },
+    /// Jumps while the present is before timer `timer`.
+    Before {
+        /// Which timer.
+        timer: ObjectId,
+        /// Where to.
+        target: u32,
+    },
+    /// Sleeps until the next interrupt of a device that interrupts at all multiples of `period`
+    /// since the start of the run.
+    Interrupt {
+        /// Its period, not zero.
+        period: Nanos,
+        /// Whether the device keeps interrupts: if some came since the task last waited for any
+        /// device of this kind, it takes them all and goes on at once.
+        kept: bool,
     },
     /// Waits uninterruptibly for a device this long; the completion arrives as an interrupt.
     Disk(Dist),
@@ -391,6 +422,16 @@ pub enum Op {
     /// Sends the signal to the tasks of a template (all of its instances), which wakes a task in an
     /// interruptible sleep; a signal already pending is not sent again.
     Signal(SignalTarget),
+    /// [`Op::Signal`] as a system call whose length depends on whether it finds the target waiting
+    /// for a signal when it begins; the signal arrives at its end.
+    SignalTaking {
+        /// Whom.
+        target: SignalTarget,
+        /// Its length if no target waits.
+        awake: Nanos,
+        /// Its length if one waits.
+        asleep: Nanos,
+    },
     /// Ends every live task of a template, as a fatal signal does: one in an interruptible sleep is
     /// woken to exit, a runnable one exits instead of going on when it next runs, one that waits
     /// for a disk exits after the wait. Without such a task it does nothing.

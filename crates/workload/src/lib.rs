@@ -7,6 +7,7 @@
 //! steps. Nothing here schedules, and nothing reads a clock.
 #![forbid(unsafe_code)]
 
+mod combine;
 mod digest;
 mod dist;
 mod expr;

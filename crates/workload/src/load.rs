@@ -6,6 +6,7 @@ use std::path::Path;
 
 use schedlab_units::{Located, Position};
 
+use crate::combine::combine;
 use crate::digest::{Digest, digest};
 use crate::ir::Workload;
 use crate::library;
@@ -43,7 +44,7 @@ pub struct Loaded {
     pub file: String,
     /// The text it was read from.
     pub source_text: String,
-    origins: Origins,
+    pub(crate) origins: Origins,
 }
 
 impl Loaded {
@@ -113,7 +114,8 @@ pub(crate) struct Read {
     pub(crate) cells: Vec<toml::Cell>,
 }
 
-/// Loads the built-in workload of this name, or the file with this path.
+/// Loads the built-in workload of this name, or the file with this path. Several joined by `+` run
+/// at the same time.
 ///
 /// A combination of a built-in's matrix has a name of its own, such as `interbench-audio-burn`.
 ///
@@ -134,6 +136,10 @@ pub fn resolve(
     let usage =
         |fault| LoadError { file: name_or_path.to_string(), fault, kind: LoadErrorKind::Usage };
     let path = Path::new(name_or_path);
+    let parts: Vec<&str> = name_or_path.split('+').collect();
+    if parts.len() > 1 && !path.exists() {
+        return combine(name_or_path, &parts, overrides, options);
+    }
     let looks_like_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
     if !looks_like_path && !path.exists() {
         return Err(usage(library::unknown(name_or_path)));

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use schedlab_units::MAX_CPUS;
+use schedlab_units::{MAX_CPUS, Nanos};
 
 use crate::ir::{
     Dist, ObjectId, Objects, Op, PeriodSpec, PeriodStep, ProcessSpec, Program, SchedSpec,
@@ -241,10 +241,19 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
             check_span(*d)
         }
         Op::RunPart(0) => Err("a length is cut into 0 parts".to_string()),
-        Op::Timer { timer, period, .. } => {
+        Op::SpinLooking { length, every } => {
+            check_period(*every)?;
+            check_span(*length)
+        }
+        Op::Timer { timer, period, .. } | Op::Advance { timer, period } => {
             known(*timer, objects.timers.len(), "timer")?;
             check_span(*period)
         }
+        Op::Before { timer, target } => {
+            known(*timer, objects.timers.len(), "timer")?;
+            target_known(*target)
+        }
+        Op::Interrupt { period, .. } => check_period(*period),
         Op::Read { pipe, bytes } | Op::Write { pipe, bytes } => {
             known(*pipe, objects.pipes.len(), "pipe")?;
             check_transfer(objects, *pipe, *bytes)
@@ -285,6 +294,13 @@ fn check_op(workload: &Workload, program: &Program, op: &Op) -> Result<(), Strin
         }
         Op::ListServe(id) => known(*id, objects.lists.len(), "list"),
         Op::Signal(SignalTarget::Template(id)) | Op::Kill(id) => template_known(id.0),
+        Op::SignalTaking { target, awake, asleep } => {
+            check_span(Dist::Const(awake.as_ns().max(asleep.as_ns())))?;
+            match target {
+                SignalTarget::Template(id) => template_known(id.0),
+                SignalTarget::Parent => Ok(()),
+            }
+        }
         Op::SigWait { timeout, on_timeout } => {
             timeout.map_or(Ok(()), check_span)?;
             on_timeout.map_or(Ok(()), target_known)
@@ -358,6 +374,14 @@ fn check_span(dist: Dist) -> Result<(), String> {
     check_dist(dist)
 }
 
+/// A period of zero would never end.
+fn check_period(period: Nanos) -> Result<(), String> {
+    if period.is_zero() {
+        return Err("a period is longer than zero".to_string());
+    }
+    check_span(Dist::Const(period.as_ns()))
+}
+
 fn is_control(op: &Op) -> bool {
     matches!(
         op,
@@ -369,8 +393,12 @@ fn is_control(op: &Op) -> bool {
 fn is_instant(op: &Op) -> bool {
     match op {
         Op::Run(d) | Op::Kernel(d) | Op::Spin(d) | Op::Sleep(d) | Op::Disk(d) => d.max() == 0,
+        Op::SpinLooking { length, .. } => length.max() == 0,
         Op::Timer { period, .. } => period.max() == 0,
+        Op::SignalTaking { awake, asleep, .. } => awake.is_zero() && asleep.is_zero(),
         Op::Draw(_)
+        | Op::Advance { .. }
+        | Op::Before { .. }
         | Op::SemPost(_)
         | Op::Lock(_)
         | Op::Unlock(_)
@@ -406,6 +434,8 @@ fn find_loop(program: &Program, inside: impl Fn(&Op) -> bool, ending: bool) -> O
         let next = Some(at + 1);
         match ops[at] {
             Op::Jump { target } => [Some(target as usize), None],
+            // No time passes, so what is before the timer stays before it.
+            Op::Before { target, .. } => [Some(target as usize), next],
             Op::JumpRandom { numerator, denominator, target } if numerator == denominator => {
                 [Some(target as usize), None]
             }

@@ -208,3 +208,29 @@ fn interbench_runs_for_whole_tens_of_seconds() {
     assert!(main("30").contains(&"sleep 30s".to_string()));
     assert!(main("31").contains(&"sleep 40s".to_string()));
 }
+
+#[test]
+fn names_joined_by_plus_run_side_by_side() {
+    let load = |name: &str, set: &[(&str, &str)]| {
+        let set: Vec<_> = set.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+        resolve(name, &set, &LoadOptions::default())
+    };
+    let loaded = load("hogs+hackbench+pingpong", &[("runtime", "3s"), ("hogs.hogs", "7")]);
+    let workload = loaded.expect("they go together").workload;
+    let alone = load("hackbench", &[]).expect("a built-in").workload;
+    let n_hogs = workload.tasks.iter().find(|task| task.name == "hog").map(|task| task.count);
+    assert_eq!(n_hogs, Some(7));
+    let of_hackbench = |task: &&schedlab_workload::ir::TaskSpec| {
+        alone.tasks.iter().any(|other| other.name == task.name)
+    };
+    assert_eq!(workload.tasks.iter().filter(of_hackbench).count(), alone.tasks.len());
+    assert!(workload.params.contains(&("hogs.hogs".to_string(), "7".to_string())));
+    for (name, set, why) in [
+        ("hogs+hogs", &[][..], "the name `hog` is given to more than one task"),
+        ("hogs+nothing", &[], "there is no workload of this name"),
+        ("hogs+pingpong", &[("hosg", "1")], "none of the parts has a parameter `hosg`"),
+    ] {
+        let error = load(name, set).expect_err("they do not go together");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}

@@ -149,9 +149,9 @@ pub(crate) fn load(
             .map_err(|error| failure(&error, &Source::Text(&bytes)));
     }
     resolve(name, set, options).map_err(|error| {
-        let source = match find(name) {
+        let source = match find(&error.file) {
             Some(builtin) => Source::Text(builtin.text.as_bytes()),
-            None => Source::File(name),
+            None => Source::File(&error.file),
         };
         failure(&error, &source)
     })

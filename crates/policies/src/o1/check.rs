@@ -15,7 +15,11 @@ use super::task::Kind;
 impl O1 {
     /// `prio` and `static_prio` on the kernel's scale; `sleep_avg` in ticks or ns as `clock` says;
     /// `bonus`; `interactive`; `time_slice` in ticks; `array`: 1 active, 0 expired, −1 none;
-    /// `expired_timestamp` of its CPU in jiffies, 0 = unset; `interactive_credit`.
+    /// `expired_timestamp` of its CPU in jiffies, 0 = unset; `interactive_credit`;
+    /// `starved_expirations`: how often it
+    /// expired although interactive, since others starved; with the list of waiting tasks
+    /// `head_overdue`: by how many ticks the first of its CPU's list has waited too long (negative:
+    /// not yet; −1 if the list is empty).
     pub(super) fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let data = &self.tasks[task.index()];
         let cpu = view.tasks.cpu(task);
@@ -30,6 +34,16 @@ impl O1 {
         out.push(("array", array.map_or(-1, i64::from)));
         out.push(("expired_timestamp", rq.expired_timestamp as i64));
         out.push(("interactive_credit", data.avg.interactive_credit));
+        out.push(("starved_expirations", data.starved_expirations));
+        if self.knobs.starvation_list {
+            let jiffies = view.now.as_ns() / self.knobs.hz.tick().as_ns();
+            let limit = self.knobs.starvation_limit * u64::from(rq.nr_running);
+            let overdue = self.waiting.first(cpu.index()).map_or(-1, |first| {
+                let waited = jiffies - self.tasks[first.index()].activated_timestamp;
+                waited as i64 - limit as i64
+            });
+            out.push(("head_overdue", overdue));
+        }
     }
 
     /// I9.

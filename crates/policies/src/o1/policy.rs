@@ -71,6 +71,9 @@ pub(super) struct Stats {
     pub(super) granularity_requeues: i64,
     /// Tasks that balancing asked for.
     pub(super) pulls: i64,
+    /// Sleep credited at wake-ups under `clock=tick`, in ticks, before the average is cut at its
+    /// maximum.
+    pub(super) credited_ticks: i64,
 }
 
 impl PolicyDef for O1 {
@@ -206,7 +209,9 @@ impl O1 {
         let (old, now) = (data.prio, cx.now.as_ns());
         match knobs.clock {
             Clock::Tick if knobs.interruptible_only_credit && data.uninterruptible => {}
-            Clock::Tick => test1::activate(data, cx.jiffies.0, knobs),
+            Clock::Tick => {
+                self.stats.credited_ticks += test1::activate(data, cx.jiffies.0, knobs);
+            }
             Clock::Ns => g3::activate(data, now, by_interrupt, knobs),
             Clock::NsCredit => {
                 credit::activate(data, now, by_interrupt, Sleeper::of(cx.tasks.get(task)), knobs);
@@ -386,6 +391,7 @@ impl Policy for O1 {
         out.push(("reinsertions", stats.reinsertions));
         out.push(("granularity_requeues", stats.granularity_requeues));
         out.push(("pulls", stats.pulls));
+        out.push(("credited_ticks", stats.credited_ticks));
     }
 
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {

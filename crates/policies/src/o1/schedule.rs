@@ -179,6 +179,7 @@ impl O1 {
         }
         self.stats.expirations += 1;
         self.stats.starved_expirations += i64::from(interactive);
+        self.tasks[curr.index()].starved_expirations += i64::from(interactive);
         self.stamp_expired(cpu, jiffies);
         let rq = &mut self.rqs[cpu.index()];
         rq.best_expired_prio = rq.best_expired_prio.min(self.tasks[curr.index()].static_prio);

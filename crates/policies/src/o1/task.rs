@@ -49,6 +49,8 @@ pub(super) struct TaskData {
     pub(super) node_is_set: bool,
     /// Jiffies when it joined the list of waiting tasks.
     pub(super) activated_timestamp: u64,
+    /// How often it expired although interactive, since others starved.
+    pub(super) starved_expirations: i64,
 }
 
 impl TaskData {
@@ -66,6 +68,7 @@ impl TaskData {
             pulled: false,
             node_is_set: false,
             activated_timestamp: 0,
+            starved_expirations: 0,
         }
     }
 

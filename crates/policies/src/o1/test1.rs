@@ -36,10 +36,10 @@ pub(super) fn exit_sleep_avg(parent: u64, child: u64) -> u64 {
 /// Credits a sleep that ends at jiffy `jiffies`.
 ///
 /// The priority is not looked at again when the average stays as it is. What exceeds the maximum
-/// is lost.
+/// is lost. Returns the ticks that were credited before the maximum cut them.
 ///
 /// Source: 2.6.0-test1 `sched.c` `activate_task`; spec §4.3.
-pub(super) fn activate(task: &mut TaskData, jiffies: u64, knobs: &Knobs) {
+pub(super) fn activate(task: &mut TaskData, jiffies: u64, knobs: &Knobs) -> i64 {
     // Signed in the kernel: a task that slept across no tick has slept for −1.
     let slept = (jiffies - task.last_run) as i64 - i64::from(knobs.sleep_minus_one);
     if slept > 0 {
@@ -49,6 +49,7 @@ pub(super) fn activate(task: &mut TaskData, jiffies: u64, knobs: &Knobs) {
             task.prio = effective_prio(task, knobs);
         }
     }
+    slept.max(0)
 }
 
 /// A tick while `task` is current.

@@ -274,7 +274,10 @@ impl<'s, 'a> Assembler<'s, 'a> {
 
 fn set_target(op: &mut Op, to: u32) {
     match op {
-        Op::Jump { target } | Op::DecJump { target, .. } | Op::JumpRandom { target, .. } => {
+        Op::Jump { target }
+        | Op::DecJump { target, .. }
+        | Op::JumpRandom { target, .. }
+        | Op::Before { target, .. } => {
             *target = to;
         }
         Op::SigWait { on_timeout: Some(target), .. } => *target = to,

@@ -126,9 +126,11 @@ pub(super) enum Line {
 }
 
 /// Every operation with its form, for advice.
-const FORMS: [(&str, &str); 44] = [
+const FORMS: [(&str, &str); 47] = [
+    ("advance", "advance [NAME] DURATION"),
     ("affinity", "affinity CPULIST"),
     ("barrier", "barrier BARRIER"),
+    ("before", "before TIMER LABEL"),
     ("cond-broadcast", "cond-broadcast CONDITION"),
     ("cond-signal", "cond-signal CONDITION"),
     ("cond-wait", "cond-wait CONDITION MUTEX"),
@@ -143,6 +145,7 @@ const FORMS: [(&str, &str); 44] = [
     ("futex-arm", "futex-arm FUTEX"),
     ("futex-wait", "futex-wait FUTEX"),
     ("futex-wake", "futex-wake FUTEX [COUNT | all]"),
+    ("interrupt", "interrupt PERIOD [kept]"),
     ("jump", "jump LABEL"),
     ("jump-random", "jump-random NUMERATOR/DENOMINATOR LABEL"),
     ("kernel", "kernel DURATION"),
@@ -166,9 +169,9 @@ const FORMS: [(&str, &str); 44] = [
     ("sem-try", "sem-try SEMAPHORE else LABEL"),
     ("sem-wait", "sem-wait SEMAPHORE"),
     ("sig-wait", "sig-wait [TIMEOUT [else LABEL]]"),
-    ("signal", "signal parent | signal task TASK"),
+    ("signal", "signal parent | signal task TASK, and [taking DURATION DURATION]"),
     ("sleep", "sleep DURATION"),
-    ("spin", "spin DURATION"),
+    ("spin", "spin DURATION [every DURATION]"),
     ("timer", "timer [NAME] PERIOD [absolute]"),
     ("unlock", "unlock MUTEX"),
     ("wait-child", "wait-child"),
@@ -222,8 +225,10 @@ struct Args<'w> {
 impl<'w> Args<'w> {
     fn translate(&mut self) -> Result<Line, WordFault> {
         let op = match self.head.text.as_str() {
+            "spin" if self.args.len() > 1 => self.spin_looking()?,
             "run" | "draw" | "kernel" | "spin" | "sleep" | "disk" => self.timed()?,
-            "timer" => self.timer()?,
+            "timer" | "advance" => self.timer()?,
+            "interrupt" => self.interrupt()?,
             "read" | "write" => self.transfer()?,
             "sem-wait" | "sem-post" | "lock" | "unlock" | "cond-wait" | "cond-signal"
             | "cond-broadcast" | "barrier" | "futex-arm" | "futex-wait" | "futex-wake"
@@ -232,7 +237,7 @@ impl<'w> Args<'w> {
             | "exit" | "yield" => return self.process(),
             "sched" | "nice" | "affinity" => self.parameters()?,
             "mark" | "mark-start" | "mark-stop" | "deadline" => self.measure()?,
-            "counter" | "jump" | "dec-jump" | "jump-random" => return self.control(),
+            "counter" | "jump" | "dec-jump" | "jump-random" | "before" => return self.control(),
             "sem-try" => return self.sem_try(),
             "period" => return self.period(),
             other => {
@@ -278,8 +283,9 @@ impl<'w> Args<'w> {
     }
 
     fn timer(&mut self) -> Result<Op, WordFault> {
+        let advance = self.head.text == "advance";
         let (args, absolute) = match self.args.split_last() {
-            Some((last, args)) if last.is("absolute") => (args, true),
+            Some((last, args)) if last.is("absolute") && !advance => (args, true),
             _ => (self.args, false),
         };
         let (name, period) = match args {
@@ -289,7 +295,49 @@ impl<'w> Args<'w> {
         };
         let period = span(period, self.env)?;
         let timer = self.symbols.timer(name, self.workload)?;
-        Ok(Op::Timer { timer, period, absolute })
+        let advance = Op::Advance { timer, period };
+        Ok(if self.head.text == "advance" {
+            advance
+        } else {
+            Op::Timer { timer, period, absolute }
+        })
+    }
+
+    fn spin_looking(&self) -> Result<Op, WordFault> {
+        let [length, key, every] = self.exactly()?;
+        if !key.is("every") {
+            return self.malformed();
+        }
+        let every = Nanos::from_ns(const_span(every, self.env)?);
+        Ok(Op::SpinLooking { length: span(length, self.env)?, every })
+    }
+
+    fn interrupt(&self) -> Result<Op, WordFault> {
+        let (period, kept) = match self.args {
+            [period] => (period, false),
+            [period, key] if key.is("kept") => (period, true),
+            _ => return self.malformed(),
+        };
+        Ok(Op::Interrupt { period: Nanos::from_ns(const_span(period, self.env)?), kept })
+    }
+
+    fn signal(&self) -> Result<Op, WordFault> {
+        let (target, rest) = match self.args {
+            [to, rest @ ..] if to.is("parent") => (SignalTarget::Parent, rest),
+            [key, task, rest @ ..] if key.is("task") => {
+                let template = TemplateId(self.symbols.find(Kind::Task, task)?);
+                (SignalTarget::Template(template), rest)
+            }
+            _ => return self.malformed(),
+        };
+        let cost = |word: &Word| const_span(word, self.env).map(Nanos::from_ns);
+        match rest {
+            [] => Ok(Op::Signal(target)),
+            [key, awake, asleep] if key.is("taking") => {
+                Ok(Op::SignalTaking { target, awake: cost(awake)?, asleep: cost(asleep)? })
+            }
+            _ => self.malformed(),
+        }
     }
 
     fn transfer(&mut self) -> Result<Op, WordFault> {
@@ -357,12 +405,7 @@ impl<'w> Args<'w> {
     fn process(&mut self) -> Result<Line, WordFault> {
         let head = self.head.text.as_str();
         let op = match (head, self.args) {
-            ("signal", [to]) if to.is("parent") => Op::Signal(SignalTarget::Parent),
-            ("signal", [key, task]) if key.is("task") => {
-                let template = TemplateId(self.symbols.find(Kind::Task, task)?);
-                Op::Signal(SignalTarget::Template(template))
-            }
-            ("signal", _) => return self.malformed(),
+            ("signal", _) => self.signal()?,
             ("kill", [task]) => Op::Kill(TemplateId(self.symbols.find(Kind::Task, task)?)),
             ("kill", _) => return self.malformed(),
             ("sig-wait", _) => return self.sig_wait(),
@@ -508,6 +551,11 @@ impl<'w> Args<'w> {
                 Line::Op(Op::SetCounter { counter: number32(counter, self.env)?, value })
             }
             ("counter", _) => return self.malformed(),
+            ("before", [timer, label]) => {
+                let timer = self.symbols.timer(Some(timer), self.workload)?;
+                Line::Jump(Op::Before { timer, target: 0 }, label.clone())
+            }
+            ("before", _) => return self.malformed(),
             ("jump", [label]) => Line::Jump(Op::Jump { target: 0 }, label.clone()),
             ("jump", _) => return self.malformed(),
             ("dec-jump", [counter, label]) => {

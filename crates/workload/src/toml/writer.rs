@@ -230,9 +230,10 @@ fn label(target: u32) -> String {
 
 fn target(op: &Op) -> Option<u32> {
     match op {
-        Op::Jump { target } | Op::DecJump { target, .. } | Op::JumpRandom { target, .. } => {
-            Some(*target)
-        }
+        Op::Jump { target }
+        | Op::DecJump { target, .. }
+        | Op::JumpRandom { target, .. }
+        | Op::Before { target, .. } => Some(*target),
         Op::SigWait { on_timeout, .. } => *on_timeout,
         Op::SemTry { on_zero, .. } => Some(*on_zero),
         Op::Period { step: PeriodStep::Begin { on_missed: target, .. }, .. }
@@ -294,7 +295,12 @@ fn operation(workload: &Workload, op: &Op) -> String {
     let condition = |id| named(&objects.conditions, id);
     let futex = |id| named(&objects.futexes, id);
     let list = |id| named(&objects.lists, id);
+    let timer_name = |id: ObjectId| quote(&objects.timers[id.0 as usize].name);
     let task = |id: u32| quote(&workload.tasks[id as usize].name);
+    let whom = |target: &SignalTarget| match target {
+        SignalTarget::Parent => "parent".to_string(),
+        SignalTarget::Template(id) => format!("task {}", task(id.0)),
+    };
     let mark = |id: u32| quote(&workload.marks[id as usize].name);
     match op {
         Op::Run(d) => format!("run {}", length(*d)),
@@ -303,11 +309,21 @@ fn operation(workload: &Workload, op: &Op) -> String {
         Op::RunPart(parts) => format!("run drawn/{parts}"),
         Op::Kernel(d) => format!("kernel {}", length(*d)),
         Op::Spin(d) => format!("spin {}", length(*d)),
+        Op::SpinLooking { length: d, every } => format!("spin {} every {every}", length(*d)),
         Op::Sleep(d) => format!("sleep {}", length(*d)),
         Op::Timer { timer, period, absolute } => {
-            let name = quote(&objects.timers[timer.0 as usize].name);
+            let name = timer_name(*timer);
             let absolute = if *absolute { " absolute" } else { "" };
             format!("timer {name} {}{absolute}", length(*period))
+        }
+        Op::Advance { timer: id, period } => {
+            format!("advance {} {}", timer_name(*id), length(*period))
+        }
+        Op::Before { timer: id, target } => {
+            format!("before {} {}", timer_name(*id), label(*target))
+        }
+        Op::Interrupt { period, kept } => {
+            format!("interrupt {period}{}", if *kept { " kept" } else { "" })
         }
         Op::Disk(d) => format!("disk {}", length(*d)),
         Op::Read { pipe: id, bytes } => format!("read {} {bytes}", pipe(*id)),
@@ -338,8 +354,10 @@ fn operation(workload: &Workload, op: &Op) -> String {
             format!("list-join {} wake {}{mark}", list(*id), futex(*wake))
         }
         Op::ListServe(id) => format!("list-serve {}", list(*id)),
-        Op::Signal(SignalTarget::Parent) => "signal parent".to_string(),
-        Op::Signal(SignalTarget::Template(id)) => format!("signal task {}", task(id.0)),
+        Op::Signal(target) => format!("signal {}", whom(target)),
+        Op::SignalTaking { target, awake, asleep } => {
+            format!("signal {} taking {awake} {asleep}", whom(target))
+        }
         Op::Kill(id) => format!("kill {}", task(id.0)),
         Op::SigWait { timeout, on_timeout } => {
             let timeout = timeout.map_or(String::new(), |d| format!(" {}", length(d)));

@@ -104,6 +104,9 @@ fn timed_op() -> impl Strategy<Value = Op> {
         Just(Op::RunForever),
         time().prop_map(Op::Kernel),
         time().prop_map(Op::Spin),
+        (time(), period()).prop_map(|(length, every)| Op::SpinLooking { length, every }),
+        (period(), any::<bool>()).prop_map(|(period, kept)| Op::Interrupt { period, kept }),
+        (object(), time()).prop_map(|(timer, period)| Op::Advance { timer, period }),
         time().prop_map(Op::Sleep),
         time().prop_map(Op::Disk),
         (object(), time(), any::<bool>()).prop_map(|(timer, period, absolute)| Op::Timer {
@@ -112,6 +115,10 @@ fn timed_op() -> impl Strategy<Value = Op> {
             absolute
         }),
     ]
+}
+
+fn period() -> impl Strategy<Value = Nanos> {
+    span().prop_map(|ns| Nanos::from_ns(ns.max(1)))
 }
 
 fn object_op() -> impl Strategy<Value = Op> {
@@ -142,6 +149,11 @@ fn process_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         Just(Op::Signal(SignalTarget::Parent)),
         template().prop_map(|t| Op::Signal(SignalTarget::Template(t))),
+        (template(), period(), period()).prop_map(|(t, awake, asleep)| Op::SignalTaking {
+            target: SignalTarget::Template(t),
+            awake,
+            asleep
+        }),
         template().prop_map(Op::Kill),
         (template(), any::<bool>()).prop_map(|(template, thread)| Op::Fork { template, thread }),
         Just(Op::WaitChildren),
@@ -182,6 +194,7 @@ fn control_op() -> impl Strategy<Value = Op> {
             .prop_map(|(counter, value)| Op::SetCounter { counter, value }),
         (0..N_COUNTERS, target).prop_map(|(counter, target)| Op::DecJump { counter, target }),
         target.prop_map(|target| Op::Jump { target }),
+        (object(), target).prop_map(|(timer, target)| Op::Before { timer, target }),
         (0u64..=8, 1u64..=8, target).prop_map(|(a, b, target)| Op::JumpRandom {
             numerator: a.min(b),
             denominator: b,
@@ -203,6 +216,7 @@ fn program() -> impl Strategy<Value = Program> {
                 Op::DecJump { target, .. }
                 | Op::Jump { target }
                 | Op::JumpRandom { target, .. }
+                | Op::Before { target, .. }
                 | Op::SigWait { on_timeout: Some(target), .. }
                 | Op::SemTry { on_zero: target, .. }
                 | Op::Period {
@@ -323,7 +337,13 @@ pub(crate) fn workload() -> impl Strategy<Value = Workload> {
             if validate(&workload).is_err() {
                 for program in &mut workload.programs {
                     program.ops.retain(|op| {
-                        !matches!(op, Op::Jump { .. } | Op::DecJump { .. } | Op::JumpRandom { .. })
+                        !matches!(
+                            op,
+                            Op::Jump { .. }
+                                | Op::DecJump { .. }
+                                | Op::JumpRandom { .. }
+                                | Op::Before { .. }
+                        )
                     });
                     let end = program.ops.len() as u32;
                     for op in &mut program.ops {

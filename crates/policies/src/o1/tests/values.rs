@@ -26,6 +26,7 @@ pub(super) fn data(nice: Nice) -> TaskData {
         pulled: false,
         node_is_set: false,
         activated_timestamp: 0,
+        starved_expirations: 0,
     }
 }
 
