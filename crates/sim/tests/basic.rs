@@ -231,7 +231,7 @@ fn family_streams_give_the_same_work_under_every_policy() {
         fork(1),
         Op::DecJump { counter: 0, target: 1 },
     ];
-    let child = vec![run(30 * MS), fork(2), run(30 * MS), fork(3)];
+    let child = vec![run(120 * MS), fork(2), run(120 * MS), fork(3)];
     let length = vec![
         Op::Draw(Dist::LogNormal { median: 40 * MS, sigma_percent: 60 }),
         Op::RunPart(2),
