@@ -204,7 +204,7 @@ pub struct SampleSpec {
     /// The value, as the policy's `inspect` names it.
     pub value: String,
     /// Span between two looks; without it the value is looked at whenever the task is dispatched
-    /// for the first time after a wake-up.
+    /// for the first time after a wake-up; `turn`: then, and whenever it has gone to sleep.
     #[serde(default)]
     pub every: Option<String>,
     /// A mark such as `>= 10000`; `reached_ns` is the instant of the first look that finds it.

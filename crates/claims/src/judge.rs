@@ -32,6 +32,7 @@ fn of_series(series: &Series) -> Json {
         "max": series.max,
         "mean": mean,
         "last": series.last,
+        "falls": series.falls,
         "reached_ns": series.reached.map(|at| at.as_ns()),
         "n": Json::Object(counted.collect()),
         "mode": series.histogram.iter().max_by_key(|(value, n)| (*n, -*value)).map(|(value, _)| *value),

@@ -187,9 +187,10 @@ fn seed_range(text: &str) -> Result<(u64, u64), String> {
 fn sample(spec: &SampleSpec, names: &[(String, String)]) -> Result<Sample, String> {
     let when = match &spec.every {
         None => When::Dispatch,
+        Some(every) if every == "turn" => When::Turns,
         Some(every) => match Nanos::parse(&fill(every, names)) {
             Ok(span) if !span.is_zero() => When::Every(span),
-            _ => return Err(format!("`every = {every}` is no span")),
+            _ => return Err(format!("`every = {every}` is neither a span nor `turn`")),
         },
     };
     let reach = |text: &String| {

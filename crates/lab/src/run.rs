@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::metered::Metered;
 use crate::result::RunResult;
-use crate::samples::{Dispatches, Sample, Sampler, Series};
+use crate::samples::{Sample, Sampler, Series, Turns};
 use crate::sink::Sink;
 use crate::spec::PolicySpec;
 
@@ -166,12 +166,13 @@ impl PolicyVisitor for Runner<'_> {
         let n_tasks = job.workload.tasks.iter().map(|t| t.count as usize).sum();
         let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
         let mut sampler = Sampler::new(&job.samples, job.warmup);
+        let (watches_turns, watches_sleeps) = sampler.watches_turns();
         let observer = RunObserver {
             fingerprint: Fingerprint::default(),
             metrics: Metered::new(&job.workload, job.topo.n_cpus(), job.warmup),
             sink: self.sink,
-            dispatches: Dispatches::default(),
-            watches_dispatch: sampler.watches_dispatch(),
+            turns: Turns::new(watches_sleeps),
+            watches_turns,
         };
         let config = SimConfig {
             topo: job.topo.clone(),
@@ -237,18 +238,18 @@ impl Driver<'_> {
         }
     }
 
-    /// Handles all events before `until`; samples that want it see every dispatch.
+    /// Handles all events before `until`; samples that want it see every turn.
     fn reach<P: PolicyDef>(
         sim: &mut Sim<'_, P, RunObserver>,
         sampler: &mut Sampler<'_>,
         until: Time,
     ) -> Result<Status, SimError> {
         loop {
-            let status = sim.run_until_or(until, |observer| observer.dispatches.last.is_some())?;
-            let Some(task) = sim.core_mut().observer_mut().dispatches.last.take() else {
+            let status = sim.run_until_or(until, |observer| observer.turns.last.is_some())?;
+            let Some(turn) = sim.core_mut().observer_mut().turns.last.take() else {
                 return Ok(status);
             };
-            sampler.dispatched(sim, sim.now(), task);
+            sampler.turn(sim, sim.now(), turn);
             if status != Status::Running {
                 return Ok(status);
             }
@@ -311,8 +312,8 @@ struct RunObserver {
     fingerprint: Fingerprint,
     metrics: Metered,
     sink: Option<Sink>,
-    dispatches: Dispatches,
-    watches_dispatch: bool,
+    turns: Turns,
+    watches_turns: bool,
 }
 
 impl Observer for RunObserver {
@@ -323,8 +324,8 @@ impl Observer for RunObserver {
         if let Some(sink) = &mut self.sink {
             sink.event(now, event);
         }
-        if self.watches_dispatch {
-            self.dispatches.event(now, event);
+        if self.watches_turns {
+            self.turns.event(now, event);
         }
     }
 }

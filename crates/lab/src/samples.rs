@@ -2,7 +2,7 @@
 //! Values of a policy watched during a run: what `inspect` says of one task, at regular instants or
 //! at its dispatches.
 
-use schedlab_policy_api::{Observer, Policy, SchedEvent};
+use schedlab_policy_api::{Observer, Policy, PrevState, SchedEvent};
 use schedlab_sim::{HostObserver, Sim};
 use schedlab_units::{Nanos, TaskId, Time};
 
@@ -13,6 +13,8 @@ pub enum When {
     Every(Nanos),
     /// Whenever the task becomes current for the first time after a wake-up.
     Dispatch,
+    /// As with `Dispatch`, and whenever the task has gone to sleep.
+    Turns,
 }
 
 /// How a value is compared with a mark.
@@ -63,6 +65,8 @@ pub struct Series {
     pub sum: i128,
     /// The last.
     pub last: Option<i64>,
+    /// Number of looks that found less than the look before.
+    pub falls: u64,
     /// Instant of the first look, since the start of the run, at which the mark was reached.
     pub reached: Option<Time>,
     /// How often the commonest values were seen, by value.
@@ -78,6 +82,7 @@ impl Series {
         self.min = Some(self.min.map_or(value, |min| min.min(value)));
         self.max = Some(self.max.map_or(value, |max| max.max(value)));
         self.sum += i128::from(value);
+        self.falls += u64::from(self.last.is_some_and(|last| value < last));
         self.last = Some(value);
         if self.reached.is_none() && reach.is_some_and(|reach| reach.holds(value)) {
             self.reached = Some(now);
@@ -105,9 +110,10 @@ impl<'a> Sampler<'a> {
         Self { samples, series: samples.iter().map(empty).collect(), warmup: Time::ZERO + warmup }
     }
 
-    /// Whether some value is looked at when tasks are dispatched.
-    pub(crate) fn watches_dispatch(&self) -> bool {
-        self.samples.iter().any(|sample| sample.when == When::Dispatch)
+    /// Whether some value is looked at when tasks are dispatched or, second, go to sleep.
+    pub(crate) fn watches_turns(&self) -> (bool, bool) {
+        let any = |when| self.samples.iter().any(|sample| sample.when == when);
+        (any(When::Dispatch) || any(When::Turns), any(When::Turns))
     }
 
     /// The next instant after `now` at which some value is looked at.
@@ -117,7 +123,7 @@ impl<'a> Sampler<'a> {
                 let n = (now - Time::ZERO).as_ns() / span.as_ns().max(1) + 1;
                 Time::ZERO.saturating_add(Nanos::from_ns(span.as_ns().max(1).saturating_mul(n)))
             }
-            When::Dispatch => Time::MAX,
+            When::Dispatch | When::Turns => Time::MAX,
         };
         self.samples.iter().map(next).min().unwrap_or(Time::MAX)
     }
@@ -133,16 +139,22 @@ impl<'a> Sampler<'a> {
         }
     }
 
-    /// Looks at the values of `task`, which has just been dispatched.
-    pub(crate) fn dispatched<P: Policy, O: HostObserver>(
+    /// Looks at the values of the tasks of `turn`.
+    pub(crate) fn turn<P: Policy, O: HostObserver>(
         &mut self,
         sim: &Sim<'_, P, O>,
         now: Time,
-        task: TaskId,
+        turn: Turn,
     ) {
         for index in 0..self.samples.len() {
             let sample = &self.samples[index];
-            if sample.when == When::Dispatch && sim.find_task(&sample.task) == Some(task) {
+            let task = sim.find_task(&sample.task);
+            let due = match sample.when {
+                When::Every(_) => false,
+                When::Dispatch => task == turn.dispatched,
+                When::Turns => task == turn.dispatched || task == turn.asleep,
+            };
+            if due && task.is_some() {
                 self.look_at(index, sim, now);
             }
         }
@@ -170,15 +182,32 @@ impl<'a> Sampler<'a> {
     }
 }
 
-/// Notes the last task that became current for the first time after a wake-up.
-#[derive(Debug, Default)]
-pub(crate) struct Dispatches {
-    woken: Vec<bool>,
-    /// The task, to be taken by the host.
-    pub(crate) last: Option<TaskId>,
+/// The tasks of a switch that are worth a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// Who became current for the first time after a wake-up.
+    dispatched: Option<TaskId>,
+    /// Who went to sleep.
+    asleep: Option<TaskId>,
 }
 
-impl Observer for Dispatches {
+/// Notes the last switch worth a look.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    woken: Vec<bool>,
+    sleeps: bool,
+    /// The tasks, to be taken by the host.
+    pub(crate) last: Option<Turn>,
+}
+
+impl Turns {
+    /// `sleeps`: whether tasks that go to sleep are noted too.
+    pub(crate) fn new(sleeps: bool) -> Self {
+        Self { sleeps, ..Self::default() }
+    }
+}
+
+impl Observer for Turns {
     fn event(&mut self, _now: Time, event: &SchedEvent) {
         match *event {
             SchedEvent::Wakeup { task, .. } => {
@@ -188,9 +217,15 @@ impl Observer for Dispatches {
                 }
                 self.woken[index] = true;
             }
-            SchedEvent::Switch { next: Some(task), .. } => {
-                let woken = self.woken.get_mut(task.index()).is_some_and(std::mem::take);
-                self.last = if woken { Some(task) } else { self.last };
+            SchedEvent::Switch { prev, prev_state, next, .. } => {
+                let mut take =
+                    |task: &TaskId| self.woken.get_mut(task.index()).is_some_and(std::mem::take);
+                let dispatched = next.filter(&mut take);
+                let slept = matches!(prev_state, PrevState::Sleeping | PrevState::Uninterruptible);
+                let asleep = prev.filter(|_| self.sleeps && slept);
+                if dispatched.is_some() || asleep.is_some() {
+                    self.last = Some(Turn { dispatched, asleep });
+                }
             }
             _ => {}
         }

@@ -201,7 +201,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
         }
         let debt = std::mem::take(&mut self.cpus[cpu.index()].debt);
-        debt + self.lock(cpu, Nanos::ZERO, hold) + after
+        debt + self.lock(cpu, debt, Nanos::ZERO, hold) + after
     }
 
     fn after_switch(&mut self, cpu: CpuId, real: bool) -> Option<Phase> {
@@ -214,8 +214,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         for _ in 0..sections {
             let cost = &self.config.cost;
             let section = cost.wakeup.get() + cost.wakeup_lock.get();
-            let span = self.lock(cpu, Nanos::ZERO, section);
-            self.cpus[cpu.index()].debt += span;
+            let debt = self.cpus[cpu.index()].debt;
+            self.cpus[cpu.index()].debt = debt + self.lock(cpu, debt, Nanos::ZERO, section);
         }
         self.bury_the_dead();
         self.pay_debt(cpu, Overhead::Switch, Phase::Check)

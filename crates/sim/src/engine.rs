@@ -413,12 +413,14 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.core.into_parts()
     }
 
-    /// Time that a section under the lock of `cpu`'s queue takes from now on, waiting included:
-    /// `past` of it lies in the system call that has just been paid for, `hold` is still to come.
+    /// Time that a section under the lock of `cpu`'s queue takes, waiting included, after all that
+    /// the asking CPU is charged for already (`debt`): `past` of it lies in the system call that has
+    /// just been paid for, `hold` is still to come.
     ///
     /// A section is decided at the instant it is asked for; only its time is charged: it starts
-    /// when the lock is free and ends `past + hold` later (spec linux-2.4-goodness §7.1).
-    pub(crate) fn lock(&mut self, cpu: CpuId, past: Nanos, hold: Nanos) -> Nanos {
+    /// when the lock is free and ends `past + hold` later (spec linux-2.4-goodness §7.1). While the
+    /// debt is paid the lock becomes free too, so nobody waits for sections of his own twice.
+    pub(crate) fn lock(&mut self, cpu: CpuId, debt: Nanos, past: Nanos, hold: Nanos) -> Nanos {
         if !self.config.cost.lock_contention || (past + hold).is_zero() {
             return hold;
         }
@@ -429,7 +431,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let free = &mut self.locks[index];
         let begin = Time::ZERO + (self.now - Time::ZERO).saturating_sub(past);
         *free = begin.max(*free) + past + hold;
-        *free - self.now
+        (*free - self.now).saturating_sub(debt).max(hold)
     }
 
     /// Charges `this_cpu` for a wake-up that put a task on the queue of `target`.
@@ -438,7 +440,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let cost = &self.config.cost;
         let past = cost.wakeup_lock.get();
         let hold = cost.wakeup.get() + cost.scan_per_candidate.get() * scanned;
-        let span = self.lock(target, past, hold);
-        self.cpus[this_cpu.index()].debt += span;
+        let debt = self.cpus[this_cpu.index()].debt;
+        self.cpus[this_cpu.index()].debt = debt + self.lock(target, debt, past, hold);
     }
 }

@@ -19,16 +19,17 @@ impl Dialect for Cfs {
     ///
     /// Source: v6.1 `fair.c` `task_fork_fair`.
     fn fork_entity(&mut self, cx: &mut Ctx<'_>, child: TaskId) {
-        self.provide_entity(child, Entity::NEW);
         let facts = cx.tasks.get(child);
+        let new = Entity { request: self.request_of(facts), ..Entity::NEW };
+        self.provide_entity(child, new);
         if facts.class.is_rt() {
             return;
         }
         let (cpu, is_idle) = (facts.cpu, facts.class == SchedClass::Idle);
         self.update_curr(cx.now.as_ns(), cpu);
         let curr = self.fair.cpu(cpu).curr;
-        let vruntime = curr.map_or(Entity::NEW.vruntime, |curr| self.entity(curr).vruntime);
-        *self.entity_mut(child) = Entity { vruntime, relative: false, ..Entity::NEW };
+        let vruntime = curr.map_or(new.vruntime, |curr| self.entity(curr).vruntime);
+        *self.entity_mut(child) = Entity { vruntime, relative: false, ..new };
         self.place_new(cx.now.as_ns(), cpu, child, is_idle);
         if let Some(curr) = curr
             && self.own.knobs.child_runs_first
@@ -92,12 +93,20 @@ impl Dialect for Cfs {
             self.update_curr(cx.now.as_ns(), cpu);
         }
         if self.own.knobs.eevdf {
-            let vslice = calc_delta_fair(self.own.request, &self.fair.task(task).load);
+            let request = self.entity(task).request;
+            let vslice = calc_delta_fair(request, &self.fair.task(task).load);
             let entity = self.entity_mut(task);
             entity.deadline = entity.deadline.advance(vslice);
         }
         // A SCHED_IDLE task is passed over too: only `next` and `last` are denied to it.
         self.fair.cpu_mut(cpu).skip = Some(task);
+    }
+
+    fn grants_slices(&self) -> bool {
+        self.own.knobs.slice_requests
+    }
+    fn slice_changed(&mut self, cx: &Ctx<'_>, task: TaskId) {
+        self.entity_mut(task).request = self.request_of(cx.tasks.get(task));
     }
 
     /// Source: v6.1 `fair.c` `migrate_task_rq_fair`.

@@ -7,7 +7,7 @@
 //! Source: "[PATCH 00/10] sched: EEVDF using latency-nice" of 6 March 2023, its follow-up of
 //! 9 March, queue of 11 March; spec cfs-eevdf §4B.
 
-use schedlab_policy_api::Ctx;
+use schedlab_policy_api::{Ctx, Task};
 use schedlab_units::{CpuId, TaskId, VTime};
 
 use super::Cfs;
@@ -42,10 +42,20 @@ impl Cfs {
     ///
     /// Source: 6 March 2023, 10/10 `set_slice`.
     pub(super) fn renew_deadline(&mut self, task: TaskId) {
-        let vslice = calc_delta_fair(self.own.request, &self.fair.task(task).load);
+        let request = self.entity(task).request;
+        let vslice = calc_delta_fair(request, &self.fair.task(task).load);
         let entity = self.entity_mut(task);
         entity.deadline = entity.vruntime.advance(vslice);
     }
+
+    /// Wall time per virtual deadline of a task with these facts, ns.
+    ///
+    /// Source: 6 March 2023, 5/10 `set_latency_offset`.
+    pub(super) fn request_of(&self, facts: &Task) -> u64 {
+        let own = self.own.knobs.slice_requests.then_some(facts.slice_request_ns);
+        own.filter(|request| *request > 0).unwrap_or(self.own.request)
+    }
+
     /// Hands out a new virtual deadline once the old one is passed (6 March) or reached (11 March).
     ///
     /// Source: 6 March 2023, 10/10 `update_curr`; queue of 11 March `update_deadline`.
@@ -100,16 +110,19 @@ impl Cfs {
             return Some(0);
         }
         let lag_last = self.own.knobs.placement == PLACE_LAG_LAST;
-        let mut credit = if self.own.knobs.eevdf && !lag_last {
-            self.tick_ns
-        } else if is_idle {
-            self.own.spans.min_granularity
-        } else {
-            self.own.spans.latency
+        let credit = match u64::try_from(self.own.knobs.sleeper_bonus) {
+            Ok(bonus) => bonus,
+            Err(_) => {
+                let credit = if self.own.knobs.eevdf && !lag_last {
+                    self.tick_ns
+                } else if is_idle {
+                    self.own.spans.min_granularity
+                } else {
+                    self.own.spans.latency
+                };
+                credit >> u32::from(self.own.knobs.gentle_fair_sleepers)
+            }
         };
-        if self.own.knobs.gentle_fair_sleepers {
-            credit >>= 1;
-        }
         Some(if lag_last { credit } else { calc_delta_fair(credit, &self.fair.task(task).load) })
     }
 

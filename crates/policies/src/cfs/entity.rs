@@ -24,6 +24,8 @@ pub struct Entity {
     ///
     /// It is not made relative: on another queue it means another time (spec cfs-eevdf Q8).
     pub(super) deadline: VTime,
+    /// Wall time per virtual deadline, ns; only with the EEVDF patches (kernel `latency_offset`).
+    pub(super) request: u64,
     /// V − v when it went to sleep.
     pub(super) lag: i64,
     /// Run time so far, ns.
@@ -38,6 +40,7 @@ impl Entity {
         vruntime: VTime(0),
         relative: true,
         deadline: VTime(0),
+        request: 0,
         lag: 0,
         sum_exec: 0,
         prev_sum_exec: 0,

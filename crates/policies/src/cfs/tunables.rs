@@ -72,6 +72,10 @@ schedlab_policy_api::tunables! {
             "6 March 2023, 8/10 fair.c place_entity; mail of 9 March 2023 17:42";
         /// Give sleepers a bonus when they are placed at the mean. CFS always does.
         fair_sleepers: flag = false, "6 March 2023, 8/10 features.h FAIR_SLEEPERS";
+        /// This bonus in ns, after halving, for tasks of weight 1024; −1 takes half a tick (9 March)
+        /// or the latency (6 March).
+        sleeper_bonus: int = -1 => -1..=1_000_000_000,
+            "model; to vary the threshold of the mail of 9 March 2023 17:42";
         /// Keep a task's lag over sleep when it is placed at the mean.
         preserve_lag: flag = true, "6 March 2023, 8/10 features.h PRESERVE_LAG";
         /// Make up for what the placement itself costs of the lag.
@@ -80,6 +84,9 @@ schedlab_policy_api::tunables! {
         deadline: choice["renew", "keep"] = 0, "queue of 11 March 2023 fair.c update_deadline";
         /// Latency nice value of all tasks: how urgent their virtual deadlines are.
         latency_nice: int = 0 => -20..=19, "6 March 2023, 5/10 sched.h latency_nice";
+        /// Take the slice that a task asks for as its latency offset, so that tasks of different
+        /// latency nice values meet: 19 stands for 1024/15 times `min_granularity`.
+        slice_requests: flag = false, "model; 6 March 2023, 5/10 fair.c set_latency_offset";
         /// Leave the enqueueing of far or idle CPUs' wake-ups to those CPUs.
         ttwu_queue: flag = true, "v6.1 features.h TTWU_QUEUE";
         /// Look at fewer CPUs for a wake-up, the busier the last-level cache.
