@@ -10,8 +10,8 @@ use schedlab_sim::{Cost, CostModel, HostObserver, Sim, SimConfig, SimError, Stat
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
 use schedlab_workload::ir::{
-    Dist, MarkSpec, NamedSpec, ObjectId, Objects, Op, PipeSpec, Program, ProgramId, SemaphoreSpec, TaskSpec,
-    TemplateId,
+    Dist, MarkSpec, NamedSpec, ObjectId, Objects, Op, PipeSpec, Program, ProgramId, SemaphoreSpec,
+    TaskSpec, TemplateId,
 };
 
 /// Keeps events as text, one a line, and the fingerprint.
