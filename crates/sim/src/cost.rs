@@ -65,6 +65,8 @@ pub struct CostModel {
     pub interrupt: Cost,
     /// Handling the tick on a busy CPU.
     pub tick: Cost,
+    /// `sched_yield`, between its decision and the `schedule` it leads to.
+    pub sched_yield: Cost,
     /// Every operation of a task that enters the kernel.
     pub syscall: Cost,
     /// Refilling caches after a move to the core's other thread.
@@ -79,6 +81,8 @@ pub struct CostModel {
     pub timer_slack: Cost,
     /// Whether sections under one lock exclude each other (waiters are served in order of asking).
     pub lock_contention: bool,
+    /// Whether a wake-up by a timer or a device takes neither time nor the lock.
+    pub free_interrupt_wakeups: bool,
     /// Idle states, from shallow to deep.
     pub idle_state: Vec<IdleState>,
 }

@@ -200,8 +200,8 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
                 after += cost.refill(self.config.topo.distance(switch.next_came_from, cpu));
             }
         }
-        let debt = std::mem::take(&mut self.cpus[cpu.index()].debt);
-        debt + self.lock(cpu, debt, Nanos::ZERO, hold) + after
+        self.lock(cpu, cpu, Nanos::ZERO, hold);
+        std::mem::take(&mut self.cpus[cpu.index()].debt) + after
     }
 
     fn after_switch(&mut self, cpu: CpuId, real: bool) -> Option<Phase> {
@@ -214,8 +214,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         for _ in 0..sections {
             let cost = &self.config.cost;
             let section = cost.wakeup.get() + cost.wakeup_lock.get();
-            let debt = self.cpus[cpu.index()].debt;
-            self.cpus[cpu.index()].debt = debt + self.lock(cpu, debt, Nanos::ZERO, section);
+            self.lock(cpu, cpu, Nanos::ZERO, section);
         }
         self.bury_the_dead();
         self.pay_debt(cpu, Overhead::Switch, Phase::Check)

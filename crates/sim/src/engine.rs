@@ -413,25 +413,27 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         self.core.into_parts()
     }
 
-    /// Time that a section under the lock of `cpu`'s queue takes, waiting included, after all that
-    /// the asking CPU is charged for already (`debt`): `past` of it lies in the system call that has
-    /// just been paid for, `hold` is still to come.
+    /// Adds to what `this_cpu` owes a section under the lock of the queue of `target`, waiting
+    /// included: `past` of it lies in the system call that has just been paid for, `hold` is still
+    /// to come.
     ///
     /// A section is decided at the instant it is asked for; only its time is charged: it starts
-    /// when the lock is free and ends `past + hold` later (spec linux-2.4-goodness §7.1). While the
-    /// debt is paid the lock becomes free too, so nobody waits for sections of his own twice.
-    pub(crate) fn lock(&mut self, cpu: CpuId, debt: Nanos, past: Nanos, hold: Nanos) -> Nanos {
+    /// when the lock is free and what this CPU owes already is paid, and ends `past + hold` later
+    /// (spec linux-2.4-goodness §7.1).
+    pub(crate) fn lock(&mut self, this_cpu: CpuId, target: CpuId, past: Nanos, hold: Nanos) {
+        let debt = &mut self.cpus[this_cpu.index()].debt;
         if !self.config.cost.lock_contention || (past + hold).is_zero() {
-            return hold;
+            *debt += hold;
+            return;
         }
         let index = match self.core.locking() {
             schedlab_policy_api::Locking::Global => 0,
-            schedlab_policy_api::Locking::PerCpu => cpu.index(),
+            schedlab_policy_api::Locking::PerCpu => target.index(),
         };
         let free = &mut self.locks[index];
-        let begin = Time::ZERO + (self.now - Time::ZERO).saturating_sub(past);
-        *free = begin.max(*free) + past + hold;
-        (*free - self.now).saturating_sub(debt).max(hold)
+        let asked = Time::ZERO + (self.now + *debt - Time::ZERO).saturating_sub(past);
+        *free = asked.max(*free) + past + hold;
+        *debt = *free - self.now;
     }
 
     /// Charges `this_cpu` for a wake-up that put a task on the queue of `target`.
@@ -440,7 +442,6 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
         let cost = &self.config.cost;
         let past = cost.wakeup_lock.get();
         let hold = cost.wakeup.get() + cost.scan_per_candidate.get() * scanned;
-        let debt = self.cpus[this_cpu.index()].debt;
-        self.cpus[this_cpu.index()].debt = debt + self.lock(target, debt, past, hold);
+        self.lock(this_cpu, target, past, hold);
     }
 }

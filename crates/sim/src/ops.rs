@@ -239,6 +239,7 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
 
     fn sched_yield(&mut self, cpu: CpuId) -> Flow<'w> {
         self.core.yield_task(self.now, cpu);
+        self.cpus[cpu.index()].debt += self.config.cost.sched_yield.get();
         self.flush(cpu);
         Flow::Done
     }
@@ -295,7 +296,11 @@ impl<'w, P: Policy, O: HostObserver> Sim<'w, P, O> {
             }
             Wakeup::NotAsleep => unreachable!("only sleepers are on wait queues"),
         }
-        self.charge_wakeup(cpu, self.core.tasks().cpu(task));
+        if waker.is_some() || !self.config.cost.free_interrupt_wakeups {
+            self.charge_wakeup(cpu, self.core.tasks().cpu(task));
+        } else {
+            self.core.take_work();
+        }
         self.flush(cpu);
     }
 }

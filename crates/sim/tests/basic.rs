@@ -6,12 +6,12 @@ use schedlab_policies::{Fifo, FifoTunables, Rr, RrTunables};
 use schedlab_policy_api::{
     Build, Fingerprint, Observer, PolicyDef, SchedEvent, Topology, Tunables,
 };
-use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, SimError, Status};
+use schedlab_sim::{Cost, CostModel, EventOrder, HostObserver, Sim, SimConfig, SimError, Status};
 use schedlab_units::{Nanos, TaskId, Time};
 use schedlab_workload::Workload;
 use schedlab_workload::ir::{
-    Dist, MarkSpec, ObjectId, Objects, Op, PipeSpec, Program, ProgramId, SemaphoreSpec, TaskSpec,
-    TemplateId,
+    Dist, MarkSpec, NamedSpec, ObjectId, Objects, Op, PipeSpec, Program, ProgramId, SemaphoreSpec,
+    TaskSpec, TemplateId,
 };
 
 /// Keeps events as text, one a line, and the fingerprint.
@@ -255,4 +255,46 @@ fn family_streams_give_the_same_work_under_every_policy() {
     workload.family_streams = true;
     let (fifo, rr) = ends(&workload);
     assert_eq!(fifo, rr);
+}
+
+/// A task that wakes four others at once, 1 ms after it went to sleep.
+fn broadcast() -> Workload {
+    let mut programs = vec![vec![
+        Op::FutexArm(ObjectId(0)),
+        Op::Sleep(Dist::Const(MS)),
+        Op::FutexWake { futex: ObjectId(0), n: u32::MAX },
+    ]];
+    programs.resize(5, vec![Op::FutexWait(ObjectId(0))]);
+    let mut workload = workload(programs);
+    workload.objects.futexes = vec![NamedSpec { name: "gate".to_string() }];
+    workload
+}
+
+fn end_of<P: PolicyDef>(workload: &Workload, cost: CostModel) -> u64
+where
+    P::Tunables: Default,
+{
+    let mut sim = build::<P>(workload, 1, cost, &P::Tunables::default());
+    assert_eq!(sim.run_until(Time::MAX), Ok(Status::Finished));
+    sim.now().as_ns()
+}
+
+#[test]
+fn wakeups_at_one_instant_hold_the_lock_one_after_the_other() {
+    let figure = |ns| Cost { ns, source: String::new() };
+    for lock_contention in [false, true] {
+        let cost = CostModel { wakeup: figure(5000), lock_contention, ..CostModel::zero() };
+        // The timer's wake-up and four more.
+        assert_eq!(end_of::<Fifo>(&broadcast(), cost.clone()), MS + 25_000);
+        let free = CostModel { free_interrupt_wakeups: true, ..cost };
+        assert_eq!(end_of::<Fifo>(&broadcast(), free), MS + 20_000);
+    }
+}
+
+#[test]
+fn yield_takes_its_time_before_schedule() {
+    let workload = workload(vec![vec![Op::Yield, Op::Run(Dist::Const(MS))], vec![Op::Yield]]);
+    let figure = |ns| Cost { ns, source: String::new() };
+    let cost = CostModel { sched_yield: figure(700), ..CostModel::zero() };
+    assert_eq!(end_of::<Fifo>(&workload, cost), MS + 1400);
 }

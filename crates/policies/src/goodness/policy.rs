@@ -51,6 +51,12 @@ pub(super) struct Stats {
     pub(super) idle_kicks: i64,
     /// Displaced tasks offered to the other CPUs.
     pub(super) offers: i64,
+    /// Calls of `schedule`.
+    pub(super) schedule_calls: i64,
+    /// Entries on the list at these calls, in sum.
+    pub(super) list_entries: i64,
+    /// Calls of `sched_yield` that led to one.
+    pub(super) yields: i64,
 }
 
 impl PolicyDef for Goodness {
@@ -183,6 +189,11 @@ impl Policy for Goodness {
         self.list.remove(task);
     }
 
+    /// The CPU a task last ran on; for a new one, what `task_fork` gave it.
+    fn select_cpu(&mut self, _: &mut Ctx<'_>, task: TaskId, _: Wake) -> CpuId {
+        self.tasks[task.index()].processor
+    }
+
     fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
         self.schedule(cx, cpu)
     }
@@ -240,6 +251,7 @@ impl Policy for Goodness {
         if self.list.len() == self.cpus.n_busy() {
             return;
         }
+        self.stats.yields += 1;
         let value = &mut self.tasks[curr.index()];
         value.yielded |= !value.is_rt();
         self.refresh(curr);
@@ -254,6 +266,13 @@ impl Policy for Goodness {
         let (hz, rt_scale) = (self.knobs.hz, self.knobs.rt_scale);
         let mut value = TaskValue::new(cx.tasks.get(child), 0, hz, rt_scale);
         value.counter = value.quantum;
+        if parent.is_none() {
+            if self.knobs.aged_start {
+                value.age(cx.rng, &cx.tasks.get(child).affinity);
+            }
+            let ticks = self.knobs.start_ticks.unwrap_or(value.counter);
+            value.counter = ticks.min(counter::counter_bound(hz));
+        }
         if let Some(parent) = parent {
             let from = &mut self.tasks[parent.index()];
             let need_resched = cx.need_resched(from.processor);
@@ -329,6 +348,9 @@ impl Policy for Goodness {
         out.push(("preempt_decisions", self.stats.preempt_decisions));
         out.push(("idle_kicks", self.stats.idle_kicks));
         out.push(("offers", self.stats.offers));
+        out.push(("schedule_calls", self.stats.schedule_calls));
+        out.push(("list_entries", self.stats.list_entries));
+        out.push(("yields", self.stats.yields));
     }
 
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {

@@ -18,7 +18,10 @@ impl Goodness {
         // A task that blocks has left the list by now but was on it when the lock was asked for;
         // a second scan after an epoch is not charged (spec §7.1).
         let n_blocking = usize::from(prev.is_some() && willing.is_none());
-        cx.scanned(self.list.len() + n_blocking);
+        let n_listed = self.list.len() + n_blocking;
+        cx.scanned(n_listed);
+        self.stats.schedule_calls += 1;
+        self.stats.list_entries += n_listed as i64;
         if let Some(prev) = willing {
             self.refill_exhausted_rr(prev);
         }

@@ -44,6 +44,12 @@ schedlab_policy_api::tunables! {
         class_moves_first: flag = true, "2.4.5 sched.c setscheduler; off in a 2.4.27-based tree";
         /// Idle CPUs poll need_resched, so that nobody has to interrupt them.
         idle_poll: flag = false, "2.4.5 i386 process.c, boot option idle=poll";
+        /// Ticks of a task that starts the workload; −1 = one quantum of its nice value.
+        start_ticks: int = -1 => -1..=200, "spec linux-2.4-goodness §7.3, a modelling knob";
+        /// Tasks that start the workload are as if they had been there for long: their ticks lie
+        /// anywhere from one quantum to twice that less one, where sleepers' ticks converge, and
+        /// the CPU they last ran on is any.
+        aged_start: flag = false, "spec linux-2.4-goodness §7.1, a modelling knob";
     }
 }
 
@@ -91,6 +97,9 @@ pub(super) struct Knobs {
     pub(super) add_at: AddAt,
     pub(super) class_moves_first: bool,
     pub(super) idle_poll: bool,
+    /// None = one quantum.
+    pub(super) start_ticks: Option<i32>,
+    pub(super) aged_start: bool,
 }
 
 impl Knobs {
@@ -118,6 +127,8 @@ impl Knobs {
             },
             class_moves_first: t.class_moves_first,
             idle_poll: t.idle_poll,
+            start_ticks: (t.start_ticks >= 0).then(|| small(t.start_ticks)),
+            aged_start: t.aged_start,
         }
     }
 }

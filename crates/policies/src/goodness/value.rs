@@ -7,8 +7,8 @@
 use alloc::format;
 use alloc::string::String;
 
-use schedlab_policy_api::{Mm, SchedClass, Task};
-use schedlab_units::{CpuId, Hz};
+use schedlab_policy_api::{Mm, SchedClass, Task, TaskState};
+use schedlab_units::{CpuId, CpuSet, Hz, Rng};
 
 use super::counter::{self, ForkSplit, quantum};
 
@@ -179,6 +179,17 @@ impl TaskValue {
         value
     }
 
+    /// It has been there for long and slept a while: some ticks between a quantum and what those
+    /// of sleepers converge to, and the last CPU is any of `allowed`.
+    ///
+    /// Source: spec §7.1, §7.2 (counters uniform 6 … 11 at nice 0 and HZ 100, processor uniform).
+    pub(crate) fn age(&mut self, rng: &mut Rng, allowed: &CpuSet) {
+        let quantum = u64::from(self.quantum.unsigned_abs());
+        self.counter = rng.range(quantum, 2 * quantum - 1) as i32;
+        let nth = rng.below(allowed.len() as u64) as usize;
+        self.processor = allowed.iter().nth(nth).unwrap_or(self.processor);
+    }
+
     /// Takes over nice, class, priority and address space, which may have changed.
     pub(crate) fn copy_facts(&mut self, task: &Task, hz: Hz, rt_scale: i32) {
         self.quantum = quantum(task.nice, hz);
@@ -281,7 +292,10 @@ impl TaskValue {
     /// # Errors
     /// A sentence with the values that disagree.
     pub(crate) fn check(&self, facts: &Task, current: bool, hz: Hz) -> Result<(), String> {
-        if self.current != current || self.has_cpu != facts.on_cpu || self.processor != facts.cpu {
+        // A new task's CPU is recorded by the core when it is first woken.
+        let is_new = facts.state == TaskState::New;
+        let elsewhere = self.processor != facts.cpu && !is_new;
+        if self.current != current || self.has_cpu != facts.on_cpu || elsewhere {
             return Err(format!("it is kept as {self:?} but is {facts:?}"));
         }
         let bound = counter::counter_bound(hz);

@@ -236,6 +236,9 @@ impl Policy for Mq {
         let (hz, rt_scale) = (self.knobs.hz, self.knobs.rt_scale);
         let mut value = TaskValue::new(cx.tasks.get(child), 0, hz, rt_scale);
         value.counter = value.quantum;
+        if parent.is_none() && self.knobs.aged_start {
+            value.age(cx.rng, &cx.tasks.get(child).affinity);
+        }
         if let Some(parent) = parent {
             let from = &mut self.tasks[parent.index()];
             let need_resched = cx.need_resched(from.processor);

@@ -20,6 +20,10 @@ schedlab_policy_api::tunables! {
         /// bonus for the CPU, which tasks of the queue do not get; off: it begins with nothing.
         prev_bias: flag = true, "M. Kravetz, patch against 2.4.7, 8 Aug 2001; \
              off in the one against 2.5.0, 7 Dec 2001";
+        /// Tasks that start the workload are as if they had been there for long: their ticks lie
+        /// anywhere from one quantum to twice that less one, where sleepers' ticks converge, and
+        /// the CPU they last ran on is any.
+        aged_start: flag = false, "spec linux-2.4-goodness §7.1, a modelling knob";
     }
 }
 
@@ -41,6 +45,7 @@ pub(super) struct Knobs {
     /// 0 on one CPU.
     pub(super) pcp: i32,
     pub(super) prev_bias: bool,
+    pub(super) aged_start: bool,
 }
 
 impl Knobs {
@@ -55,6 +60,7 @@ impl Knobs {
             rt_scale: small(t.rt_scale),
             pcp: if smp { small(t.pcp) } else { 0 },
             prev_bias: t.prev_bias,
+            aged_start: t.aged_start,
         }
     }
 }
