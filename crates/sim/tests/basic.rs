@@ -246,7 +246,9 @@ fn family_streams_give_the_same_work_under_every_policy() {
         let cost = CostModel::zero();
         let mut fifo = build::<Fifo>(workload, 1, cost.clone(), &FifoTunables::default());
         assert_eq!(fifo.run_until(Time::MAX), Ok(Status::Finished));
-        let mut rr = build::<Rr>(workload, 1, cost, &RrTunables::default());
+        let mut tunables = RrTunables::default();
+        tunables.set_text("slice", "3ms").expect("legal");
+        let mut rr = build::<Rr>(workload, 1, cost, &tunables);
         assert_eq!(rr.run_until(Time::MAX), Ok(Status::Finished));
         (fifo.now(), rr.now())
     };
