@@ -49,7 +49,7 @@ fn rtapp_examples_run_under_every_policy() {
                 seed: 1,
                 length: Nanos::from_s(1),
             };
-            run_case::<NoObserver>(&policy, case);
+            run_case(&policy, case, NoObserver);
         }
     }
 }

@@ -4,6 +4,7 @@
 use serde_json::{Value as Json, json as object};
 
 use super::{Judged, summary};
+use crate::judge::Outcome;
 
 /// Name and version of the schema.
 pub const SCHEMA: &str = "schedlab.claims/1";
@@ -54,4 +55,26 @@ fn claim(judged: &Judged<'_>, quick: bool) -> Json {
         "why": claim.why,
         "warnings": outcome.warnings,
     })
+}
+
+/// The outcomes in a text that [`json`] wrote, in its order.
+///
+/// # Errors
+/// What the text lacks.
+pub fn outcomes(text: &str) -> Result<Vec<Outcome>, String> {
+    let all: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let claims = all["claims"].as_array().ok_or("there are no `claims`")?;
+    claims.iter().map(outcome).collect()
+}
+
+fn outcome(claim: &Json) -> Result<Outcome, String> {
+    let condition = |json: &Json| {
+        let text = json["condition"].as_str().unwrap_or_default().to_string();
+        (text, json["holds"] == Json::Bool(true))
+    };
+    let conditions = claim["conditions"].as_array().into_iter().flatten().map(condition);
+    // The rest has the names and forms of the fields.
+    let mut plain = claim.clone();
+    plain["conditions"] = object!(conditions.collect::<Vec<_>>());
+    serde_json::from_value(plain).map_err(|error| format!("{}: {error}", claim["id"]))
 }

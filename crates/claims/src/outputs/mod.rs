@@ -9,7 +9,7 @@ mod plot;
 mod text;
 
 pub use explain::explain;
-pub use json::{SCHEMA, json};
+pub use json::{SCHEMA, json, outcomes};
 pub use page::{index, page};
 pub use plot::svg;
 pub use text::{list, table};
