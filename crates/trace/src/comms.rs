@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! The table of task names of a recording.
+//! The table of thread names of a trace.
 
 use std::collections::BTreeMap;
 
 use schedlab_policy_api::CommId;
 
-/// Task names in order of first sight.
+/// Thread names in order of first sight.
 ///
-/// Names are bytes, because kernels cut them in the middle of characters; the table of the
-/// recording holds them as text with replacement characters.
+/// Names are bytes, because kernels cut them in the middle of characters; the table holds them as
+/// text with replacement characters.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Comms {
+pub struct Comms {
     ids: BTreeMap<Vec<u8>, CommId>,
     names: Vec<String>,
 }
 
 impl Comms {
-    /// The id of `name`.
-    pub(crate) fn intern(&mut self, name: &[u8]) -> CommId {
+    /// The id of `name`, a new one at first sight.
+    ///
+    /// # Panics
+    /// Beyond 2^32 names.
+    pub fn intern(&mut self, name: &[u8]) -> CommId {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
@@ -26,8 +29,15 @@ impl Comms {
         self.ids.insert(name.to_vec(), id);
         id
     }
+    /// The name with this id.
+    ///
+    /// # Panics
+    /// For an id of another table.
+    pub fn name(&self, id: CommId) -> &str {
+        &self.names[id.0 as usize]
+    }
     /// The names by id.
-    pub(crate) fn into_names(self) -> Vec<String> {
+    pub fn into_names(self) -> Vec<String> {
         self.names
     }
 }

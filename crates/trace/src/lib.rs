@@ -10,15 +10,23 @@
 mod comms;
 mod format;
 mod ftrace_writer;
+mod intake;
 mod kernel_view;
+mod read;
 mod recorder;
+mod reorder;
+mod sink;
 pub mod slt;
 mod summary;
 mod text;
 
+pub use comms::Comms;
 pub use format::{Format, detect};
 pub use ftrace_writer::FtraceWriter;
+pub use intake::UNKNOWN_PID;
 pub use kernel_view::TaskLabel;
+pub use read::{read, read_as, read_into};
 pub use recorder::RecordingBuilder;
-pub use summary::{Read, ReadSummary};
-pub use text::{MAX_LINE_BYTES, UNKNOWN_PID, read, read_ftrace, read_perf_script};
+pub use sink::{Collect, PolicyValue, RecordSink, ValueOf};
+pub use summary::{Read, ReadSummary, event_name};
+pub use text::MAX_LINE_BYTES;

@@ -23,7 +23,7 @@ pub struct Read {
 pub struct ReadSummary {
     /// Form of the trace.
     pub format: Format,
-    /// Lines of the file.
+    /// Lines of the file; 0 for binary forms.
     pub lines: u64,
     /// Records kept.
     pub records: u64,
@@ -40,6 +40,8 @@ pub struct ReadSummary {
     pub lost_unknown: u64,
     /// Records whose time lies before an earlier record of the same CPU; sorted in.
     pub out_of_order: u64,
+    /// Records so far out of order that later ones had been handed out before them.
+    pub late: u64,
     /// Records whose context had no thread id.
     pub unknown_contexts: u64,
     /// Lines of call chains, passed over.
@@ -47,6 +49,8 @@ pub struct ReadSummary {
     /// Whether the last line ended with a line feed. If not, and the file was cut there, its last
     /// number may be short.
     pub final_newline: bool,
+    /// Number of CPUs: one more than the highest seen.
+    pub n_cpus: u32,
     /// Time of the first and the last record.
     pub span: Option<(Time, Time)>,
 }
@@ -63,13 +67,16 @@ impl ReadSummary {
             lost_events: 0,
             lost_unknown: 0,
             out_of_order: 0,
+            late: 0,
             unknown_contexts: 0,
             call_chain_lines: 0,
             final_newline: true,
+            n_cpus: 0,
             span: None,
         }
     }
     pub(crate) fn count(&mut self, record: &TraceRecord) {
+        self.records += 1;
         *self.events.entry(event_name(&record.event)).or_default() += 1;
     }
     pub(crate) fn count_other(&mut self, name: &[u8]) {
@@ -92,7 +99,7 @@ impl ReadSummary {
 }
 
 /// The kernel's name of an event; `lost` for a notice of lost ones.
-pub(crate) fn event_name(event: &RecordEvent) -> &'static str {
+pub fn event_name(event: &RecordEvent) -> &'static str {
     match event {
         RecordEvent::Switch { .. } => "sched_switch",
         RecordEvent::Waking { .. } => "sched_waking",
@@ -113,7 +120,8 @@ impl fmt::Display for ReadSummary {
             events.map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
         };
         let kept = counts(&mut self.events.iter().map(|(name, n)| (*name, *n)));
-        writeln!(f, "{}: {} lines, {} records ({kept})", self.format, self.lines, self.records)?;
+        let lines = if self.lines > 0 { format!("{} lines, ", self.lines) } else { String::new() };
+        writeln!(f, "{}: {lines}{} records ({kept})", self.format, self.records)?;
         if let Some((first, last)) = self.span {
             writeln!(f, "time {first} to {last}, {} long", last - first)?;
         }
@@ -130,6 +138,7 @@ impl fmt::Display for ReadSummary {
         for (n, what) in [
             (self.lost_unknown, "times an unknown number of events was lost"),
             (self.out_of_order, "records went back in time on their CPU and were sorted in"),
+            (self.late, "of them too far back to be sorted while reading"),
             (self.unknown_contexts, "records of a thread without an id"),
             (self.extra_fields, "events with fields that are not known and not used"),
             (self.call_chain_lines, "lines of call chains passed over"),

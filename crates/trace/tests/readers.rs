@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The text readers on small inputs: names, line ends, notices, faults with their place.
 
+#[path = "support/form.rs"]
+mod form;
+
 use std::io::BufRead;
 
+use form::read_form;
 use schedlab_policy_api::{Pid, RecordContext, RecordEvent, RecordedState, Recording};
-use schedlab_trace::{Format, MAX_LINE_BYTES, Read, read, read_ftrace, read_perf_script};
+use schedlab_trace::{Format, MAX_LINE_BYTES, Read, read};
 use schedlab_units::{CpuId, Located, Time};
 
 /// The name tests of the format specification, §2.4 rule 6; the last is cut inside a character.
@@ -183,7 +187,10 @@ fn file_empty_or_without_events_is_refused() {
     assert_eq!(fault("\n \n").message, "the trace holds no event");
     let other = "a-5 [000] d..2. 1.000001: irq_handler_entry: irq=1 name=x\n";
     assert_eq!(fault(other).message, "the trace holds no scheduling event, only 1 others");
-    assert_eq!(read_ftrace(&b""[..]).expect_err("empty").message, "the file is empty");
+    assert_eq!(
+        read_form(Format::FtraceText, &b""[..]).expect_err("empty").message,
+        "the file is empty"
+    );
 }
 
 #[test]
@@ -431,8 +438,8 @@ fn forms_are_told_apart_and_can_be_forced() {
     let text = switch(0, "1.000001");
     let Read { summary, .. } = read(text.as_bytes()).expect("readable");
     assert_eq!(summary.format, Format::PerfScript);
-    assert!(read_perf_script(text.as_bytes()).is_ok());
-    assert!(read_ftrace(text.as_bytes()).is_err());
+    assert!(read_form(Format::PerfScript, text.as_bytes()).is_ok());
+    assert!(read_form(Format::FtraceText, text.as_bytes()).is_err());
     // Any buffered input will do.
     fn takes(input: impl BufRead) -> bool {
         read(input).is_ok()

@@ -2,15 +2,18 @@
 //! No input makes a reader panic, hang or use memory without bound: random bytes, damaged
 //! recordings, and the kept corpus of odd files.
 
+#[path = "support/form.rs"]
+mod form;
 mod support;
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use form::read_form;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use schedlab_trace::slt::read_recording;
-use schedlab_trace::{detect, read, read_ftrace, read_perf_script};
+use schedlab_trace::{Format, detect, read};
 use support::{streams, to_slt};
 
 fn dir(name: &str) -> PathBuf {
@@ -22,9 +25,9 @@ fn feed_all(bytes: &[u8]) {
     let _ = detect(bytes);
     let first = read(bytes);
     // Another division into chunks changes nothing, but for what can be detected in the first.
-    let chunked = read_perf_script(std::io::BufReader::with_capacity(7, bytes));
-    assert_eq!(chunked, read_perf_script(bytes));
-    let _ = read_ftrace(bytes);
+    let chunked = read_form(Format::PerfScript, std::io::BufReader::with_capacity(7, bytes));
+    assert_eq!(chunked, read_form(Format::PerfScript, bytes));
+    let _ = read_form(Format::FtraceText, bytes);
     let _ = read_recording(bytes);
     if let Ok(read) = &first {
         let records = &read.recording.records;

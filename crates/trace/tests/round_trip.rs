@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What is written is read back: `.slt` exactly, ftrace text as far as tracepoints go.
 
+#[path = "support/form.rs"]
+mod form;
 mod support;
 
+use form::read_form;
 use proptest::prelude::*;
 use schedlab_policy_api::{
     CommId, Fingerprint, Observer, RecordEvent, Recording, SchedClass, SchedEvent, TraceRecord,
 };
 use schedlab_trace::slt::{SltReader, SltRecord, SltWriter, read_recording};
-use schedlab_trace::{FtraceWriter, RecordingBuilder, TaskLabel, detect, read_ftrace};
+use schedlab_trace::{Format, FtraceWriter, RecordingBuilder, TaskLabel, detect};
 use schedlab_units::{CpuId, Nice, TaskId, Time};
 use support::{Step, feed, streams, to_slt};
 
@@ -115,9 +118,9 @@ proptest! {
         let text = writer.finish().expect("a Vec takes any write");
         prop_assert_eq!(detect(&text), Some(schedlab_trace::Format::FtraceText));
         if direct.records.is_empty() {
-            prop_assert!(read_ftrace(&text[..]).is_err());
+            prop_assert!(read_form(Format::FtraceText, &text[..]).is_err());
         } else {
-            let read = read_ftrace(&text[..]).expect("own text");
+            let read = read_form(Format::FtraceText, &text[..]).expect("own text");
             prop_assert_eq!(named(&read.recording), named(&direct));
             prop_assert_eq!(read.recording.n_cpus, direct.n_cpus);
             prop_assert_eq!(read.summary.n_other() + read.summary.extra_fields, 0);

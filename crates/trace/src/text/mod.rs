@@ -2,7 +2,6 @@
 //! Traces as text.
 
 mod body;
-mod builder;
 mod lines;
 mod plugin;
 mod prefix;
@@ -11,7 +10,6 @@ mod reader;
 mod scan;
 mod state;
 
-pub use builder::UNKNOWN_PID;
 pub use lines::MAX_LINE_BYTES;
 pub(crate) use prefix::{Layout, parse as parse_prefix};
-pub use reader::{read, read_ftrace, read_perf_script};
+pub(crate) use reader::{empty, read_ftrace, read_perf_script, read_text};

@@ -6,34 +6,14 @@ use std::io::BufRead;
 use schedlab_units::{CpuId, Located};
 
 use super::body;
-use super::builder::Builder;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::prefix::{self, Layout, Prefix};
 use super::scan::{Fault, find, take_unsigned, trim};
-use crate::format::{Format, detect};
-use crate::summary::Read;
-
-/// Reads a text trace of either form.
-///
-/// # Errors
-/// As [`read_perf_script`]; also files that are no text trace, with the way to convert them.
-pub fn read<R: BufRead>(mut input: R) -> Result<Read, Located> {
-    let start = input
-        .fill_buf()
-        .map_err(|error| Located::whole(format!("cannot read the trace: {error}")))?;
-    if start.is_empty() {
-        return Err(empty());
-    }
-    match detect(start) {
-        Some(Format::PerfScript) => read_perf_script(input),
-        Some(Format::FtraceText) => read_ftrace(input),
-        Some(other) => Err(other.not_a_text_trace()),
-        None => {
-            let head = start[..start.len().min(MAX_LINE_BYTES)].to_vec();
-            read_perf_script(input).map_err(|error| no_trace(error, &head))
-        }
-    }
-}
+use crate::comms::Comms;
+use crate::format::Format;
+use crate::intake::{Intake, Stamp, StepBack};
+use crate::sink::{Collect, RecordSink};
+use crate::summary::ReadSummary;
 
 /// Reads the text of `perf script`.
 ///
@@ -41,16 +21,37 @@ pub fn read<R: BufRead>(mut input: R) -> Result<Read, Located> {
 /// A line that is neither a record nor decoration, a record whose body does not have the form of
 /// its event, a clock that jumps back, a line longer than [`super::MAX_LINE_BYTES`], a file without
 /// any scheduling event; all but the last with their place.
-pub fn read_perf_script<R: BufRead>(input: R) -> Result<Read, Located> {
-    read_lines(input, Layout::Perf)
+pub(crate) fn read_perf_script<R: BufRead>(
+    input: R,
+    sink: &mut dyn RecordSink,
+) -> Result<(ReadSummary, Comms), Located> {
+    read_lines(input, Layout::Perf, sink)
 }
 
 /// Reads the text of tracefs' `trace` file or of `trace-cmd report`.
 ///
 /// # Errors
 /// As [`read_perf_script`].
-pub fn read_ftrace<R: BufRead>(input: R) -> Result<Read, Located> {
-    read_lines(input, Layout::Ftrace)
+pub(crate) fn read_ftrace<R: BufRead>(
+    input: R,
+    sink: &mut dyn RecordSink,
+) -> Result<(ReadSummary, Comms), Located> {
+    read_lines(input, Layout::Ftrace, sink)
+}
+
+/// Reads a text whose form is not recognised, to say what is wrong with it.
+///
+/// # Errors
+/// As [`read_perf_script`], or the likelier account of the other form.
+pub(crate) fn read_text<R: BufRead>(
+    mut input: R,
+    sink: &mut dyn RecordSink,
+) -> Result<(ReadSummary, Comms), Located> {
+    let start = input
+        .fill_buf()
+        .map_err(|error| Located::whole(format!("cannot read the trace: {error}")))?;
+    let head = start[..start.len().min(MAX_LINE_BYTES)].to_vec();
+    read_perf_script(input, sink).map_err(|error| no_trace(error, &head))
 }
 
 /// The most helpful account of a file whose form is not recognised.
@@ -60,7 +61,7 @@ fn no_trace(error: Located, head: &[u8]) -> Located {
     if error.message != prefix::NOT_PERF {
         return error;
     }
-    match read_ftrace(head) {
+    match read_ftrace(head, &mut Collect::new()) {
         Err(other) if other.message != prefix::NOT_FTRACE && other.at.is_some() => other,
         _ => Located { message: "this is no line of a scheduler trace".to_string(), ..error }.hint(
             "expected the text of `perf script`, of the `trace` file of tracefs, or of \
@@ -69,33 +70,38 @@ fn no_trace(error: Located, head: &[u8]) -> Located {
     }
 }
 
-fn read_lines<R: BufRead>(input: R, layout: Layout) -> Result<Read, Located> {
+fn read_lines<R: BufRead>(
+    input: R,
+    layout: Layout,
+    sink: &mut dyn RecordSink,
+) -> Result<(ReadSummary, Comms), Located> {
     let format = match layout {
         Layout::Perf => Format::PerfScript,
         Layout::Ftrace => Format::FtraceText,
     };
     let mut lines = Lines::new(input);
-    let mut builder = Builder::new(format);
+    let mut intake = Intake::new(format, sink);
     // Whether the line before was a record or a frame of its call chain.
     let mut after_record = false;
     while let Some(line) = lines.next()? {
-        after_record = take_line(&mut builder, layout, line, after_record)
+        after_record = take_line(&mut intake, layout, line, after_record)
             .map_err(|fault| locate(fault, line))?;
-        builder.summary.final_newline = line.ended;
+        intake.summary.final_newline = line.ended;
     }
     if lines.number() == 0 {
         return Err(empty());
     }
-    let read = builder.finish(lines.number());
-    if read.recording.records.is_empty() {
-        return Err(no_events(&read));
+    intake.summary.lines = lines.number() as u64;
+    let (summary, comms) = intake.finish();
+    if summary.records == 0 {
+        return Err(no_events(&summary));
     }
-    Ok(read)
+    Ok((summary, comms))
 }
 
 /// Takes one line; true when it is a record or belongs to one.
 fn take_line(
-    builder: &mut Builder,
+    intake: &mut Intake<'_>,
     layout: Layout,
     line: Line<'_>,
     after_record: bool,
@@ -106,14 +112,14 @@ fn take_line(
     }
     if let Some(notice) = notice(bytes, layout)? {
         if let Notice::Lost { cpu, count } = notice {
-            builder.lost(cpu, count);
+            intake.lost(cpu, count);
         }
         return Ok(false);
     }
     let prefix = match prefix::parse(bytes, layout) {
         Ok(prefix) => prefix,
         Err(_) if after_record && layout == Layout::Perf && is_call_chain_frame(bytes) => {
-            builder.summary.call_chain_lines += 1;
+            intake.summary.call_chain_lines += 1;
             return Ok(true);
         }
         Err(fault) => return Err(fault),
@@ -123,17 +129,39 @@ fn take_line(
     }
     let body = &bytes[prefix.body_at..];
     if layout == Layout::Perf && prefix.event.starts_with(b"PERF_RECORD_LOST") {
-        builder.lost(prefix.cpu, perf_lost(body));
+        intake.lost(prefix.cpu, perf_lost(body));
     }
-    let comms = &mut builder.comms;
+    let comms = &mut intake.comms;
     let parsed = body::parse(prefix.event, body, &mut |name| comms.intern(name))
         .map_err(|fault| fault.shifted(prefix.body_at))?;
     if !line.ended && parsed.is_none() && body.is_empty() {
         // `sched:` may be the beginning of `sched:sched_switch:`.
         return Err(Fault::new(bytes.len(), "the event has no body"));
     }
-    builder.push(&prefix, parsed).map_err(|fault| at_time(fault, &prefix))?;
+    push(intake, &prefix, parsed)?;
     Ok(true)
+}
+
+fn push(
+    intake: &mut Intake<'_>,
+    prefix: &Prefix<'_>,
+    parsed: Option<body::Parsed>,
+) -> Result<(), Fault> {
+    let Prefix { time, cpu, pid, tgid, comm, context, .. } = *prefix;
+    let stamp = Stamp { time, cpu, pid, tgid, comm, context };
+    let taken = match parsed {
+        Some(body::Parsed { event, extra }) => {
+            intake.summary.extra_fields += u64::from(extra);
+            intake.take(&stamp, event)
+        }
+        // Side records may come from before the recording, at time zero.
+        None if prefix.event.starts_with(b"PERF_RECORD_") => {
+            intake.summary.count_other(prefix.event);
+            Ok(())
+        }
+        None => intake.pass(&stamp, prefix.event),
+    };
+    taken.map_err(|back| Fault::new(0, back.message()).hint(StepBack::HINT))
 }
 
 /// The fault, or for a last line without line feed the likelier cause.
@@ -146,12 +174,6 @@ fn locate(fault: Fault, line: Line<'_>) -> Located {
     Fault::new(line.bytes.len(), message)
         .hint("the trace was cut: record or copy it again, or delete its last line")
         .in_line(line.number, line.bytes)
-}
-
-fn at_time(mut fault: Fault, prefix: &Prefix<'_>) -> Fault {
-    // The body follows the event name, which follows the time; the line's start is near enough.
-    fault.at = fault.at.min(prefix.body_at);
-    fault
 }
 
 /// A line that is no record.
@@ -211,12 +233,12 @@ fn is_call_chain_frame(bytes: &[u8]) -> bool {
     bytes[0] == b'\t' && text[..word].iter().all(u8::is_ascii_hexdigit)
 }
 
-fn empty() -> Located {
+pub(crate) fn empty() -> Located {
     Located::whole("the file is empty").hint("a trace needs at least one scheduling event")
 }
 
-fn no_events(read: &Read) -> Located {
-    let message = match read.summary.n_other() {
+pub(crate) fn no_events(summary: &ReadSummary) -> Located {
+    let message = match summary.n_other() {
         0 => "the trace holds no event".to_string(),
         n => format!("the trace holds no scheduling event, only {n} others"),
     };
