@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Where the event stream of a run is written to, if the user wants it.
 
-use std::io::{self, Write};
+use std::io;
 
 use schedlab_policy_api::{Observer, SchedEvent};
-use schedlab_trace::{FtraceWriter, TaskLabel};
+use schedlab_trace::{RecordWriter, Recorder, TaskLabel};
 use schedlab_units::{TaskId, Time};
 
 /// A writer of traces.
@@ -23,7 +23,7 @@ pub trait TraceSink: Send {
 /// A trace writer of any format.
 pub type Sink = Box<dyn TraceSink>;
 
-impl<W: Write + Send> TraceSink for FtraceWriter<W> {
+impl TraceSink for Recorder<Box<dyn RecordWriter>> {
     fn event(&mut self, now: Time, event: &SchedEvent) {
         Observer::event(self, now, event);
     }
@@ -31,6 +31,7 @@ impl<W: Write + Send> TraceSink for FtraceWriter<W> {
         Self::name_task(self, task, label);
     }
     fn finish(self: Box<Self>) -> io::Result<()> {
-        Self::finish(*self).map(drop)
+        let (writer, _, _) = Self::finish(*self);
+        writer.close()
     }
 }

@@ -32,11 +32,10 @@ pub enum Format {
 }
 
 impl Format {
-    /// Why a file of this form cannot be read as a text trace, and how to convert it.
-    pub fn not_a_text_trace(self) -> Located {
+    /// Why a file of this form is not read, and how to convert it.
+    pub(crate) fn not_read(self) -> Located {
         let (message, hint) = match self {
-            Self::PerfScript | Self::FtraceText => ("this is a text trace", ""),
-            Self::Slt => ("this is a recorded simulation, not a text trace", ""),
+            Self::PerfScript | Self::FtraceText | Self::Slt => ("this form is read", ""),
             Self::PerfData => (
                 "perf.data files are not read yet",
                 "convert it: `perf script --ns -F comm,pid,tid,cpu,time,event,trace -i FILE`",

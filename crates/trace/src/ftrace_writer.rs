@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Writes a simulated run as ftrace text, as `trace` of tracefs would show it.
+//! Writes records as ftrace text, as `trace` of tracefs would show them.
 //!
 //! The text is what kernels from 4.14 on print with their own format strings (no plugin form), but
-//! for two points: times have nine decimals, because six would lose what the simulation knows, and
+//! for two points: times have nine decimals, because six would lose what the records know, and
 //! the heading has no buffer statistics, because it is written first.
 //! Perfetto, `trace-cmd`-like tools and our own reader accept both.
 //! Layout: spec formats-and-ecosystem §2.3 (a), bodies §2.1.
@@ -10,35 +10,30 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use schedlab_policy_api::{Observer, RecordedState, SchedEvent};
-use schedlab_units::{CpuId, TaskId, Time};
+use schedlab_policy_api::{CommId, Pid, RecordContext, RecordEvent, RecordedState, TraceRecord};
+use schedlab_units::CpuId;
 
-use crate::kernel_view::{Hit, KernelView, Point, TaskLabel};
+use crate::comms::Comms;
+use crate::sink::{RecordSink, RecordWriter};
 
 /// Bytes gathered before they are written.
 const CHUNK: usize = 64 * 1024;
 
-/// An observer that writes ftrace text.
+/// A sink that writes ftrace text.
 ///
-/// Memory is bounded by the number of tasks alive. An output that fails is not written to again;
+/// Memory does not grow. An output that fails is not written to again;
 /// [`FtraceWriter::finish`] reports it.
 #[derive(Debug)]
 pub struct FtraceWriter<W: Write> {
     out: W,
     text: Vec<u8>,
     error: Option<io::Error>,
-    view: KernelView,
 }
 
 impl<W: Write> FtraceWriter<W> {
     /// A writer to `out`; the heading is written at once.
     pub fn new(out: W) -> Self {
-        let mut writer = Self {
-            out,
-            text: Vec::with_capacity(CHUNK + 1024),
-            error: None,
-            view: KernelView::default(),
-        };
+        let mut writer = Self { out, text: Vec::with_capacity(CHUNK + 1024), error: None };
         writer.put(format_args!(
             "# tracer: nop\n\
              #\n\
@@ -53,19 +48,11 @@ impl<W: Write> FtraceWriter<W> {
         writer
     }
 
-    /// Names `task`; to be called between its `ProcessFork` and the next event.
-    pub fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
-        self.view.label(task, label);
-    }
-
     /// Writes what is left and returns the output.
     ///
     /// # Errors
     /// The first failure of the output, now or earlier.
     pub fn finish(mut self) -> io::Result<W> {
-        if let Some(hit) = self.view.finish() {
-            self.line(&hit);
-        }
         self.flush_text();
         match self.error {
             Some(error) => Err(error),
@@ -86,88 +73,105 @@ impl<W: Write> FtraceWriter<W> {
         }
     }
 
-    fn line(&mut self, hit: &Hit) {
-        let Hit { time, cpu, context, interrupt, .. } = *hit;
-        let (comm, pid) = match context {
-            Some(task) => {
-                let shown = self.view.task(task);
-                (std::mem::take(&mut shown.comm), shown.pid.0)
-            }
-            None => (String::from("<idle>"), 0),
-        };
+    fn line(&mut self, record: &TraceRecord, comms: &Comms) {
+        let TraceRecord { time, cpu, pid, comm, context, event } = *record;
+        if let RecordEvent::Lost { count } = event {
+            let n = if count == 0 { String::new() } else { format!("{count} ") };
+            self.put(format_args!("CPU:{cpu} [LOST {n}EVENTS]\n"));
+            return;
+        }
         let (seconds, ns) = (time.as_ns() / 1_000_000_000, time.as_ns() % 1_000_000_000);
         // Scheduler tracepoints are hit with interrupts off; nothing is said about preemption.
-        let flags = if interrupt { "d.h.." } else { "d...." };
+        // A soft interrupt is what our reader takes for unknown.
+        let flags = match context {
+            RecordContext::Unknown => "d.s..",
+            RecordContext::Task => "d....",
+            RecordContext::Interrupt => "d.h..",
+        };
+        let comm = comms.name(comm);
+        let pid = pid.0;
         self.put(format_args!("{comm:>16}-{pid:<7} [{:03}] {flags} {seconds:>5}.{ns:09}: ", cpu.0));
-        if let Some(task) = context {
-            self.view.task(task).comm = comm;
-        }
-        self.body(cpu, &hit.point);
+        self.body(record, comms);
         self.text.push(b'\n');
         if self.text.len() >= CHUNK {
             self.flush_text();
         }
     }
 
-    fn body(&mut self, cpu: CpuId, point: &Point) {
-        match *point {
-            Point::Switch { prev, prev_state, next } => {
-                self.put(format_args!("sched_switch: prev_comm="));
-                let (pid, prio) = self.name(prev, cpu);
-                let state = letter(prev_state);
+    fn body(&mut self, record: &TraceRecord, comms: &Comms) {
+        let name = |id: CommId| comms.name(id);
+        match record.event {
+            RecordEvent::Switch {
+                prev,
+                prev_comm,
+                prev_prio,
+                prev_state,
+                next,
+                next_comm,
+                next_prio,
+            } => self.put(format_args!(
+                "sched_switch: prev_comm={} prev_pid={} prev_prio={prev_prio} prev_state={} ==> \
+                 next_comm={} next_pid={} next_prio={next_prio}",
+                name(prev_comm),
+                prev.0,
+                letter(prev_state),
+                name(next_comm),
+                next.0
+            )),
+            RecordEvent::Waking { pid, comm, prio, target_cpu } => {
+                self.wakeup("sched_waking", pid, name(comm), prio, target_cpu);
+            }
+            RecordEvent::Wakeup { pid, comm, prio, target_cpu } => {
+                self.wakeup("sched_wakeup", pid, name(comm), prio, target_cpu);
+            }
+            RecordEvent::WakeupNew { pid, comm, prio, target_cpu } => {
+                self.wakeup("sched_wakeup_new", pid, name(comm), prio, target_cpu);
+            }
+            RecordEvent::Migrate { pid, comm, prio, orig_cpu, dest_cpu } => {
                 self.put(format_args!(
-                    " prev_pid={pid} prev_prio={prio} prev_state={state} ==> next_comm="
+                    "sched_migrate_task: comm={} pid={} prio={prio} orig_cpu={orig_cpu} \
+                     dest_cpu={dest_cpu}",
+                    name(comm),
+                    pid.0
                 ));
-                let (pid, prio) = self.name(next, cpu);
-                self.put(format_args!(" next_pid={pid} next_prio={prio}"));
             }
-            Point::Waking { task, target } => self.wakeup("sched_waking", task, target),
-            Point::Wakeup { task, target } => self.wakeup("sched_wakeup", task, target),
-            Point::WakeupNew { task, target } => self.wakeup("sched_wakeup_new", task, target),
-            Point::Migrate { task, from, to } => {
-                self.put(format_args!("sched_migrate_task: comm="));
-                let (pid, prio) = self.name(Some(task), cpu);
-                self.put(format_args!(" pid={pid} prio={prio} orig_cpu={from} dest_cpu={to}"));
+            RecordEvent::Fork { parent, parent_comm, child, child_comm } => {
+                self.put(format_args!(
+                    "sched_process_fork: comm={} pid={} child_comm={} child_pid={}",
+                    name(parent_comm),
+                    parent.0,
+                    name(child_comm),
+                    child.0
+                ));
             }
-            Point::Fork { parent, child } => {
-                self.put(format_args!("sched_process_fork: comm="));
-                let (pid, _) = self.name(Some(parent), cpu);
-                self.put(format_args!(" pid={pid} child_comm="));
-                let (pid, _) = self.name(Some(child), cpu);
-                self.put(format_args!(" child_pid={pid}"));
+            RecordEvent::Exec { pid } => {
+                let file = name(record.comm);
+                self.put(format_args!(
+                    "sched_process_exec: filename={file} pid={0} old_pid={0}",
+                    pid.0
+                ));
             }
-            Point::Exec { task } => {
-                self.put(format_args!("sched_process_exec: filename="));
-                let (pid, _) = self.name(Some(task), cpu);
-                self.put(format_args!(" pid={pid} old_pid={pid}"));
+            RecordEvent::Exit { pid, comm, prio } => {
+                let comm = name(comm);
+                self.put(format_args!("sched_process_exit: comm={comm} pid={} prio={prio}", pid.0));
             }
-            Point::Exit { task } => {
-                self.put(format_args!("sched_process_exit: comm="));
-                let (pid, prio) = self.name(Some(task), cpu);
-                self.put(format_args!(" pid={pid} prio={prio}"));
+            RecordEvent::StatRuntime { pid, runtime_ns } => {
+                // The name is that of the context: the runtime of the thread that is running.
+                let comm = name(record.comm);
+                self.put(format_args!(
+                    "sched_stat_runtime: comm={comm} pid={} runtime={runtime_ns} [ns]",
+                    pid.0
+                ));
             }
+            RecordEvent::Lost { .. } => {}
         }
     }
 
-    fn wakeup(&mut self, event: &str, task: TaskId, target: CpuId) {
-        self.put(format_args!("{event}: comm="));
-        let (pid, prio) = self.name(Some(task), target);
-        self.put(format_args!(" pid={pid} prio={prio} target_cpu={:03}", target.0));
-    }
-
-    /// Writes the name of a task or of the idle task of `cpu`; its pid and priority.
-    fn name(&mut self, task: Option<TaskId>, cpu: CpuId) -> (u32, i32) {
-        match task {
-            Some(task) => {
-                let shown = self.view.task(task);
-                self.text.extend_from_slice(shown.comm.as_bytes());
-                (shown.pid.0, shown.prio)
-            }
-            None => {
-                self.put(format_args!("swapper/{cpu}"));
-                (0, 120)
-            }
-        }
+    fn wakeup(&mut self, event: &str, pid: Pid, comm: &str, prio: i32, target: CpuId) {
+        self.put(format_args!(
+            "{event}: comm={comm} pid={} prio={prio} target_cpu={:03}",
+            pid.0, target.0
+        ));
     }
 }
 
@@ -182,10 +186,14 @@ const fn letter(state: RecordedState) -> &'static str {
     }
 }
 
-impl<W: Write> Observer for FtraceWriter<W> {
-    fn event(&mut self, now: Time, event: &SchedEvent) {
-        for hit in self.view.event(now, event).into_iter().flatten() {
-            self.line(&hit);
-        }
+impl<W: Write> RecordSink for FtraceWriter<W> {
+    fn record(&mut self, record: &TraceRecord, comms: &Comms) {
+        self.line(record, comms);
+    }
+}
+
+impl<W: Write + Send> RecordWriter for FtraceWriter<W> {
+    fn close(self: Box<Self>) -> io::Result<()> {
+        self.finish().map(drop)
     }
 }

@@ -9,7 +9,7 @@ use crate::comms::Comms;
 use crate::format::{Format, detect};
 use crate::sink::{Collect, RecordSink};
 use crate::summary::{Read, ReadSummary};
-use crate::text;
+use crate::{slt, text};
 
 /// Reads a trace of any form into `sink`; what was found, and the names.
 ///
@@ -44,7 +44,8 @@ pub fn read_as<R: BufRead>(
     match format {
         Format::PerfScript => text::read_perf_script(input, sink),
         Format::FtraceText => text::read_ftrace(input, sink),
-        other => Err(other.not_a_text_trace()),
+        Format::Slt => slt::read_slt(input, sink),
+        other => Err(other.not_read()),
     }
 }
 

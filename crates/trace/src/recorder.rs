@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! A simulated run as a [`Recording`], the form that recordings of real kernels have.
+//! A simulated run as records, the form that recordings of real kernels have.
 
 use schedlab_policy_api::{
     CommId, Observer, Pid, RecordContext, RecordEvent, Recording, SchedEvent, TraceRecord,
@@ -8,53 +8,55 @@ use schedlab_units::{CpuId, TaskId, Time};
 
 use crate::comms::Comms;
 use crate::kernel_view::{Hit, KernelView, Point, TaskLabel};
+use crate::sink::{Collect, PolicyValue, RecordSink, ValueOf};
 
-/// Collects the events of a run; [`RecordingBuilder::finish`] hands out the recording.
-///
-/// Memory grows with the run; to write a run to a file use [`crate::FtraceWriter`] or
-/// [`crate::slt::SltWriter`].
+/// An observer of a run that feeds a sink with what the tracepoints of a kernel would show.
 #[derive(Debug, Default)]
-pub struct RecordingBuilder {
+pub struct Recorder<S> {
     view: KernelView,
     comms: Comms,
-    records: Vec<TraceRecord>,
+    sink: S,
     n_cpus: u32,
 }
 
-impl RecordingBuilder {
-    /// An empty recording.
-    pub fn new() -> Self {
-        Self::default()
+impl<S: RecordSink> Recorder<S> {
+    /// Feeds `sink`.
+    pub fn new(sink: S) -> Self {
+        Self { view: KernelView::default(), comms: Comms::default(), sink, n_cpus: 0 }
     }
     /// Names `task`; to be called between its `ProcessFork` and the next event.
     pub fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
         self.view.label(task, label);
     }
-    /// The recording.
-    pub fn finish(mut self) -> Recording {
+    /// Passes on a value of the policy: of `task`, or of `cpu` when there is none.
+    pub fn value(&mut self, now: Time, cpu: CpuId, task: Option<TaskId>, name: &str, value: i64) {
+        let of = match task {
+            Some(task) => ValueOf::Thread(self.view.task(task).pid),
+            None => ValueOf::Cpu(cpu),
+        };
+        self.sink.value(&PolicyValue { time: now, of, name, value });
+    }
+    /// The sink, the names, and the number of CPUs seen.
+    pub fn finish(mut self) -> (S, Comms, u32) {
         if let Some(hit) = self.view.finish() {
             self.push(hit);
         }
-        Recording {
-            comms: self.comms.into_names(),
-            records: self.records,
-            n_cpus: self.n_cpus,
-            tgids: Vec::new(),
-        }
+        (self.sink, self.comms, self.n_cpus)
     }
 
     fn push(&mut self, hit: Hit) {
         self.n_cpus = self.n_cpus.max(hit.cpu.0 + 1);
         let (pid, comm, _) = self.who(hit.context, "<idle>");
         let event = self.event(&hit);
-        self.records.push(TraceRecord {
+        let record = TraceRecord {
             time: hit.time,
             cpu: hit.cpu,
             pid,
             comm,
             context: if hit.interrupt { RecordContext::Interrupt } else { RecordContext::Task },
             event,
-        });
+        };
+        self.sink.record(&record, &self.comms);
     }
 
     fn event(&mut self, hit: &Hit) -> RecordEvent {
@@ -123,7 +125,15 @@ impl RecordingBuilder {
     }
 }
 
-impl Observer for RecordingBuilder {
+impl Recorder<Collect> {
+    /// The whole run in memory.
+    pub fn into_recording(self) -> Recording {
+        let (sink, comms, n_cpus) = self.finish();
+        sink.finish(comms, n_cpus)
+    }
+}
+
+impl<S: RecordSink> Observer for Recorder<S> {
     fn event(&mut self, now: Time, event: &SchedEvent) {
         for hit in self.view.event(now, event).into_iter().flatten() {
             self.push(hit);

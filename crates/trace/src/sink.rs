@@ -2,6 +2,7 @@
 //! What every reader feeds and every writer and view is fed by: records, one by one.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use schedlab_policy_api::{Pid, Recording, TraceRecord};
 use schedlab_units::{CpuId, Time};
@@ -47,18 +48,57 @@ pub trait RecordSink {
     fn value(&mut self, _value: &PolicyValue<'_>) {}
 }
 
+/// A sink that writes a file.
+pub trait RecordWriter: RecordSink + Send {
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// The first failure of the output, now or earlier.
+    fn close(self: Box<Self>) -> io::Result<()>;
+}
+
+impl<S: RecordSink + ?Sized> RecordSink for &mut S {
+    fn record(&mut self, record: &TraceRecord, comms: &Comms) {
+        (**self).record(record, comms);
+    }
+    fn process(&mut self, thread: Pid, process: Pid) {
+        (**self).process(thread, process);
+    }
+    fn value(&mut self, value: &PolicyValue<'_>) {
+        (**self).value(value);
+    }
+}
+
+impl<S: RecordSink + ?Sized> RecordSink for Box<S> {
+    fn record(&mut self, record: &TraceRecord, comms: &Comms) {
+        (**self).record(record, comms);
+    }
+    fn process(&mut self, thread: Pid, process: Pid) {
+        (**self).process(thread, process);
+    }
+    fn value(&mut self, value: &PolicyValue<'_>) {
+        (**self).value(value);
+    }
+}
+
 /// A sink that keeps everything in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Collect {
     records: Vec<TraceRecord>,
     tgids: BTreeMap<Pid, Pid>,
     sorted: bool,
 }
 
+impl Default for Collect {
+    fn default() -> Self {
+        Self { records: Vec::new(), tgids: BTreeMap::new(), sorted: true }
+    }
+}
+
 impl Collect {
     /// An empty one.
     pub fn new() -> Self {
-        Self { records: Vec::new(), tgids: BTreeMap::new(), sorted: true }
+        Self::default()
     }
     /// The recording: stably sorted, late records in their places.
     pub fn finish(mut self, comms: Comms, n_cpus: u32) -> Recording {

@@ -23,6 +23,8 @@ pub struct Read {
 pub struct ReadSummary {
     /// Form of the trace.
     pub format: Format,
+    /// What the file says of its origin in one sentence; empty when it says nothing.
+    pub origin: String,
     /// Lines of the file; 0 for binary forms.
     pub lines: u64,
     /// Records kept.
@@ -59,6 +61,7 @@ impl ReadSummary {
     pub(crate) fn new(format: Format) -> Self {
         Self {
             format,
+            origin: String::new(),
             lines: 0,
             records: 0,
             events: BTreeMap::new(),
@@ -122,6 +125,9 @@ impl fmt::Display for ReadSummary {
         let kept = counts(&mut self.events.iter().map(|(name, n)| (*name, *n)));
         let lines = if self.lines > 0 { format!("{} lines, ", self.lines) } else { String::new() };
         writeln!(f, "{}: {lines}{} records ({kept})", self.format, self.records)?;
+        if !self.origin.is_empty() {
+            writeln!(f, "origin: {}", self.origin)?;
+        }
         if let Some((first, last)) = self.span {
             writeln!(f, "time {first} to {last}, {} long", last - first)?;
         }

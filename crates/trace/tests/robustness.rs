@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use form::read_form;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use schedlab_trace::slt::read_recording;
 use schedlab_trace::{Format, detect, read};
 use support::{streams, to_slt};
 
@@ -28,7 +27,7 @@ fn feed_all(bytes: &[u8]) {
     let chunked = read_form(Format::PerfScript, std::io::BufReader::with_capacity(7, bytes));
     assert_eq!(chunked, read_form(Format::PerfScript, bytes));
     let _ = read_form(Format::FtraceText, bytes);
-    let _ = read_recording(bytes);
+    let _ = read_form(Format::Slt, bytes);
     if let Ok(read) = &first {
         let records = &read.recording.records;
         assert!(records.is_sorted_by_key(|r| r.time));
@@ -172,7 +171,7 @@ proptest! {
         for damage in &damages {
             apply(&mut bytes, damage);
         }
-        let _ = read_recording(&bytes[..]);
+        let _ = read_form(Format::Slt, &bytes[..]);
     }
 }
 
@@ -191,11 +190,10 @@ fn corpus_outcomes() {
             let bytes = std::fs::read(&file).expect("corpus file");
             feed_all(&bytes);
             let outcome = match kind {
-                "slt" => read_recording(&bytes[..]).map(|(_, length, recording)| {
-                    format!("{length}, {} records", recording.records.len())
-                }),
-                _ => read(&bytes[..]).map(|read| format!("{} records", read.summary.records)),
+                "slt" => read_form(Format::Slt, &bytes[..]),
+                _ => read(&bytes[..]),
             };
+            let outcome = outcome.map(|read| format!("{} records", read.summary.records));
             let outcome = outcome.unwrap_or_else(|error| format!("error: {error}"));
             let name = file.file_name().expect("a file").to_string_lossy().into_owned();
             writeln!(all, "{kind}/{name}\n    {outcome}").expect("a String takes any write");

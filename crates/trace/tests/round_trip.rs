@@ -10,8 +10,8 @@ use proptest::prelude::*;
 use schedlab_policy_api::{
     CommId, Fingerprint, Observer, RecordEvent, Recording, SchedClass, SchedEvent, TraceRecord,
 };
-use schedlab_trace::slt::{SltReader, SltRecord, SltWriter, read_recording};
-use schedlab_trace::{Format, FtraceWriter, RecordingBuilder, TaskLabel, detect};
+use schedlab_trace::slt::{SltReader, SltRecord, SltWriter};
+use schedlab_trace::{Collect, Format, FtraceWriter, Recorder, TaskLabel, detect};
 use schedlab_units::{CpuId, Nice, TaskId, Time};
 use support::{Step, feed, streams, to_slt};
 
@@ -89,7 +89,7 @@ proptest! {
     fn slt_cut_anywhere_is_noticed(steps in streams(30), at in any::<prop::sample::Index>()) {
         let bytes = to_slt(&steps);
         let cut = &bytes[..at.index(bytes.len())];
-        let error = read_recording(cut).expect_err("cut");
+        let error = read_form(Format::Slt, cut).expect_err("cut");
         if cut.len() >= 8 {
             prop_assert!(error.message.contains(&format!("byte {}", cut.len())), "{}", error);
             prop_assert!(error.message.contains("ends in the middle"), "{}", error);
@@ -105,17 +105,17 @@ proptest! {
         let mut bytes = to_slt(&steps);
         let at = at.index(bytes.len());
         bytes[at] ^= flip;
-        prop_assert!(read_recording(&bytes[..]).is_err());
+        prop_assert!(read_form(Format::Slt, &bytes[..]).is_err());
     }
 
     #[test]
     fn ftrace_text_reads_back_as_the_recording_of_the_run(steps in streams(200)) {
-        let mut builder = RecordingBuilder::new();
+        let mut builder = Recorder::new(Collect::new());
         feed(&steps, &mut builder);
-        let direct = builder.finish();
-        let mut writer = FtraceWriter::new(Vec::new());
+        let direct = builder.into_recording();
+        let mut writer = Recorder::new(FtraceWriter::new(Vec::new()));
         feed(&steps, &mut writer);
-        let text = writer.finish().expect("a Vec takes any write");
+        let text = writer.finish().0.finish().expect("a Vec takes any write");
         prop_assert_eq!(detect(&text), Some(schedlab_trace::Format::FtraceText));
         if direct.records.is_empty() {
             prop_assert!(read_form(Format::FtraceText, &text[..]).is_err());
@@ -129,14 +129,14 @@ proptest! {
 
     #[test]
     fn slt_read_as_recording_equals_the_direct_one(steps in streams(100)) {
-        let mut builder = RecordingBuilder::new();
+        let mut builder = Recorder::new(Collect::new());
         feed(&steps, &mut builder);
-        let direct = builder.finish();
-        match read_recording(&to_slt(&steps)[..]) {
-            Ok((header, length, recording)) => {
-                prop_assert_eq!(header.get("seed"), Some("1"));
-                prop_assert_eq!(Time::ZERO + length, steps[steps.len() - 1].now);
-                prop_assert_eq!(recording, direct);
+        let direct = builder.into_recording();
+        match read_form(Format::Slt, &to_slt(&steps)[..]) {
+            Ok(read) => {
+                prop_assert!(read.summary.origin.ends_with("eevdf@6.12 with seed 1"));
+                prop_assert_eq!(read.summary.records, direct.records.len() as u64);
+                prop_assert_eq!(read.recording, direct);
             }
             Err(_) => prop_assert!(direct.records.is_empty()),
         }
@@ -188,9 +188,9 @@ fn small_run() -> Vec<Step> {
 
 #[test]
 fn ftrace_text_of_a_small_run() {
-    let mut writer = FtraceWriter::new(Vec::new());
+    let mut writer = Recorder::new(FtraceWriter::new(Vec::new()));
     feed(&small_run(), &mut writer);
-    let text = writer.finish().expect("a Vec takes any write");
+    let text = writer.finish().0.finish().expect("a Vec takes any write");
     insta::assert_snapshot!(String::from_utf8(text).expect("UTF-8"));
 }
 
@@ -235,9 +235,9 @@ fn output_that_fails_is_reported_once_at_the_end() {
             step
         })
         .collect();
-    let mut writer = FtraceWriter::new(Full(100_000));
+    let mut writer = Recorder::new(FtraceWriter::new(Full(100_000)));
     feed(&many, &mut writer);
-    let error = writer.finish().err().expect("the output is full");
+    let error = writer.finish().0.finish().err().expect("the output is full");
     assert!(error.to_string().contains("no space left"));
     let mut writer = SltWriter::new(Full(10), &Default::default());
     feed(&many, &mut writer);
@@ -247,7 +247,7 @@ fn output_that_fails_is_reported_once_at_the_end() {
 #[test]
 fn slt_of_another_kind_or_version_is_explained() {
     let whole = to_slt(&small_run());
-    let fault = |bytes: &[u8]| read_recording(bytes).expect_err("not readable").to_string();
+    let fault = |bytes: &[u8]| read_form(Format::Slt, bytes).expect_err("not readable").to_string();
     assert!(fault(b"").contains("empty"));
     assert!(fault(b"# tracer: nop\n").contains("no .slt file"));
     let mut newer = whole.clone();

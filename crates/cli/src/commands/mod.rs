@@ -7,4 +7,5 @@ pub(crate) mod policies;
 mod resume;
 pub(crate) mod run;
 mod trace_file;
+mod trace_input;
 pub(crate) mod workloads;

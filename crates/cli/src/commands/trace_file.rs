@@ -10,7 +10,7 @@ use schedlab_lab::sink::{Sink, TraceSink};
 use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_report::model::VERSION;
 use schedlab_trace::slt::{SltHeader, SltWriter};
-use schedlab_trace::{FtraceWriter, TaskLabel};
+use schedlab_trace::{FtraceWriter, RecordWriter, Recorder, TaskLabel};
 use schedlab_units::{TaskId, Time};
 
 use crate::exit::{Exit, Failure};
@@ -30,7 +30,7 @@ pub(crate) fn create(path: &str, job: &Job, digest: &str) -> Result<Sink, Failur
     let out = BufWriter::new(file);
     Ok(match extension {
         "slt" => Box::new(Slt(SltWriter::new(out, &header(job, digest)))),
-        _ => Box::new(FtraceWriter::new(out)),
+        _ => Box::new(Recorder::new(Box::new(FtraceWriter::new(out)) as Box<dyn RecordWriter>)),
     })
 }
 

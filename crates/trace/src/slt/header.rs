@@ -32,6 +32,13 @@ impl SltHeader {
         self.entries.iter().map(|(k, v)| (k.as_str(), v.as_str()))
     }
 
+    /// The run in one sentence.
+    pub(super) fn origin(&self) -> String {
+        let policy = self.get("policy").unwrap_or("an unknown policy");
+        let seed = self.get("seed").unwrap_or("unknown");
+        format!("a simulated run of {policy} with seed {seed}")
+    }
+
     /// One line per entry, `key=value`; in values `\n` stands for a line feed, `\\` for a
     /// backslash.
     pub(super) fn to_text(&self) -> String {

@@ -11,7 +11,8 @@ mod reader;
 mod writer;
 
 pub use header::SltHeader;
-pub use reader::{SltReader, SltRecord, read_recording};
+pub(crate) use reader::read_slt;
+pub use reader::{SltReader, SltRecord};
 pub use writer::SltWriter;
 
 /// First bytes of every file. The line ends in it show when a transfer changed line ends.

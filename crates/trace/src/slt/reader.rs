@@ -3,14 +3,18 @@
 
 use std::io::BufRead;
 
-use schedlab_policy_api::{Fingerprint, Observer, Recording, SchedClass, SchedEvent};
-use schedlab_units::{Located, Nanos, Nice, TaskId, Time};
+use schedlab_policy_api::{Fingerprint, Observer, SchedClass, SchedEvent, TraceRecord};
+use schedlab_units::{Located, Nice, TaskId, Time};
 
 use super::code::{END, Fields, LABEL};
 use super::input::{Input, Stop, located};
 use super::{MAGIC, MAX_HEADER, MAX_NAME, SltHeader, VERSION};
+use crate::comms::Comms;
+use crate::format::Format;
 use crate::kernel_view::TaskLabel;
-use crate::recorder::RecordingBuilder;
+use crate::recorder::Recorder;
+use crate::sink::RecordSink;
+use crate::summary::ReadSummary;
 
 /// One record of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -204,30 +208,46 @@ fn open<R: BufRead>(input: &mut Input<R>) -> Result<SltHeader, OpenFault> {
     SltHeader::from_text(&text).map_err(|message| Stop::Fault(message).into())
 }
 
-/// Reads a whole file into a [`Recording`], as tracepoints of a kernel would show the run.
-///
-/// The header and the length of the run come with it.
+/// Reads a whole file into `sink`, as tracepoints of a kernel would show the run.
 ///
 /// # Errors
 /// As [`SltReader::open`] and [`SltReader::next_record`]; a file without events.
-pub fn read_recording<R: BufRead>(input: R) -> Result<(SltHeader, Nanos, Recording), Located> {
+pub(crate) fn read_slt<R: BufRead>(
+    input: R,
+    sink: &mut dyn RecordSink,
+) -> Result<(ReadSummary, Comms), Located> {
     let mut reader = SltReader::open(input)?;
-    let mut builder = RecordingBuilder::new();
-    let mut end = Time::ZERO;
+    let mut summary = ReadSummary::new(Format::Slt);
+    summary.origin = reader.header().origin();
+    let mut recorder = Recorder::new(Counted { sink, summary });
     while let Some(record) = reader.next_record()? {
         match record {
             SltRecord::Event(now, event) => {
-                end = now;
-                builder.event(now, &event);
+                recorder.event(now, &event);
             }
             SltRecord::Label { task, name, nice, class, rt_priority } => {
-                builder.name_task(task, TaskLabel { name: &name, nice, class, rt_priority });
+                recorder.name_task(task, TaskLabel { name: &name, nice, class, rt_priority });
             }
         }
     }
-    let recording = builder.finish();
-    if recording.records.is_empty() {
+    let (Counted { mut summary, .. }, comms, n_cpus) = recorder.finish();
+    if summary.records == 0 {
         return Err(Located::whole("the file holds no scheduling event"));
     }
-    Ok((reader.header, end - Time::ZERO, recording))
+    summary.n_cpus = n_cpus;
+    Ok((summary, comms))
+}
+
+/// Counts what passes.
+struct Counted<'s> {
+    sink: &'s mut dyn RecordSink,
+    summary: ReadSummary,
+}
+
+impl RecordSink for Counted<'_> {
+    fn record(&mut self, record: &TraceRecord, comms: &Comms) {
+        self.summary.count(record);
+        self.summary.span(record.time);
+        self.sink.record(record, comms);
+    }
 }

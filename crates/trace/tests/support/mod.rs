@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use schedlab_policy_api::{CpuMode, Observer, Overhead, PrevState, SchedClass, SchedEvent};
 use schedlab_trace::slt::{SltHeader, SltWriter};
-use schedlab_trace::{FtraceWriter, RecordingBuilder, TaskLabel};
+use schedlab_trace::{RecordSink, Recorder, TaskLabel};
 use schedlab_units::{CpuId, Nice, TaskId, Time};
 
 /// One step of a stream.
@@ -111,9 +111,9 @@ fn event(
 pub(crate) trait Sink: Observer {
     fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>);
 }
-impl<W: std::io::Write> Sink for FtraceWriter<W> {
+impl<S: RecordSink> Sink for Recorder<S> {
     fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
-        FtraceWriter::name_task(self, task, label);
+        Recorder::name_task(self, task, label);
     }
 }
 impl<W: std::io::Write> Sink for SltWriter<W> {
@@ -121,12 +121,6 @@ impl<W: std::io::Write> Sink for SltWriter<W> {
         SltWriter::name_task(self, task, label);
     }
 }
-impl Sink for RecordingBuilder {
-    fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
-        RecordingBuilder::name_task(self, task, label);
-    }
-}
-
 /// Feeds a stream to a consumer as a host does.
 pub(crate) fn feed(steps: &[Step], sink: &mut dyn Sink) {
     for step in steps {

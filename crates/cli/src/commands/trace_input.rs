@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Traces that commands read: a file or standard input, of any form.
+
+use std::fs::File;
+use std::io::BufReader;
+
+use schedlab_policy_api::Recording;
+use schedlab_trace::{Collect, Comms, ReadSummary, RecordSink, read_into};
+use schedlab_units::Located;
+
+use crate::commands::run::standard_input;
+use crate::excerpt::Source;
+use crate::exit::{Exit, Failure};
+
+/// The name that messages give `file`.
+pub(crate) fn shown_name(file: &str) -> &str {
+    if file == "-" { "standard input" } else { file }
+}
+
+/// Reads the trace in `file` into `sink`; `-` is standard input.
+///
+/// # Errors
+/// A file that cannot be opened (exit 2); one that is no trace or is damaged, with the place
+/// (exit 3).
+pub(crate) fn feed(file: &str, sink: &mut dyn RecordSink) -> Result<(ReadSummary, Comms), Failure> {
+    let name = shown_name(file);
+    if file == "-" {
+        let bytes = standard_input()?;
+        return read_into(bytes.as_slice(), sink).map_err(|fault: Located| {
+            Failure::located(Exit::Input, name, &fault, &Source::Text(&bytes))
+        });
+    }
+    let input = File::open(file).map_err(|error| {
+        Failure::new(Exit::Usage, format!("{file}: the trace cannot be read: {error}"))
+    })?;
+    read_into(BufReader::with_capacity(1 << 16, input), sink)
+        .map_err(|fault| Failure::located(Exit::Input, name, &fault, &Source::File(file)))
+}
+
+/// Reads the trace in `file` into memory.
+///
+/// # Errors
+/// As [`feed`].
+pub(crate) fn collect(file: &str) -> Result<(ReadSummary, Recording), Failure> {
+    let mut sink = Collect::new();
+    let (summary, comms) = feed(file, &mut sink)?;
+    let recording = sink.finish(comms, summary.n_cpus);
+    Ok((summary, recording))
+}
