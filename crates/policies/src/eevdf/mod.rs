@@ -14,6 +14,7 @@ mod inspect;
 mod pick;
 mod policy;
 mod server;
+pub mod shares;
 mod tunables;
 
 #[cfg(test)]

@@ -92,6 +92,35 @@ fn vectors_33_wait_on_the_queue() {
     }
 }
 
+/// Row 58, the balance of §6 Q2, by the code that credits and charges: beside one hog a task waits
+/// whenever it does not run. While its average neither grows nor shrinks, a wait of w earns what a
+/// run of (10 − b)·w costs, so that it has (10 − b)/(11 − b) of the CPU.
+#[test]
+fn vectors_58_share_by_balance_of_sleep_avg() {
+    let facts = Facts { nice: 0, has_mm: true };
+    let wait = MS;
+    for (bonus, share) in [(0, 9091), (5, 8333), (6, 8000), (9, 5000)] {
+        let start = scale().ns_max_sleep_avg() / 10 * bonus + 5 * MS;
+        let mut avg = with(start, 0);
+        assert_eq!(avg.bonus(&scale()), bonus);
+        avg.activated = Activated::ByInterrupt;
+        let picked = avg.timestamp + wait;
+        assert!(avg.credit_wait(&scale(), facts, picked));
+        avg.timestamp = picked;
+        // The longest run that leaves the average no lower than before the wait.
+        let left_by = |run: u64| {
+            let mut avg = avg;
+            avg.charge(&scale(), picked + run);
+            avg.sleep_avg
+        };
+        let run = (0..=20 * wait / 1000).map(|us| us * 1000).rfind(|run| left_by(*run) >= start);
+        let run = run.expect("a run of no length costs nothing");
+        assert_eq!(left_by(run), start, "bonus {bonus}");
+        let found = (10_000 * run + (run + wait) / 2) / (run + wait);
+        assert_eq!(found, share, "bonus {bonus}, in 1/10 000 of the CPU");
+    }
+}
+
 #[test]
 fn vectors_34_to_36_fork() {
     for (before, parent, child) in [
