@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! From the results of a claim's runs to its verdict.
 
-use std::collections::BTreeMap;
-
 use schedlab_lab::run::RunOutput;
 use schedlab_lab::samples::Series;
 use schedlab_report::model::Run;
@@ -85,19 +83,12 @@ pub fn judge(
     }
     let observations = experiment.observations(text, quick).expect("it was read once");
     let mut observed = Map::new();
-    let mut values: BTreeMap<String, Value> = BTreeMap::new();
     for observation in &observations {
-        let value = {
-            let mut env = Env { runs: env.runs.clone(), observed: BTreeMap::new() };
-            env.observed =
-                values.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-            env.eval(&observation.expr)
-        };
+        let value = env.eval(&observation.expr);
         let value = value.map_err(|error| format!("observing `{}`: {error}", observation.name))?;
         observed.insert(observation.name.clone(), to_json(&value));
-        values.insert(observation.name.clone(), value);
+        env.observed.insert(&observation.name, value);
     }
-    env.observed = values.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
     let mut conditions = Vec::new();
     for condition in experiment.conditions(text, quick).expect("it was read once") {
         let value = env.eval(&condition.expr);
