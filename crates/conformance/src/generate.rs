@@ -182,7 +182,7 @@ fn fragment(habits: Habits) -> BoxedStrategy<Fragment> {
         one.boxed()
     };
     let object = (0u32..2).prop_map(ObjectId);
-    let locked = (object.clone(), dist(), any::<bool>(), object).prop_map(
+    let locked = (object.clone(), dist(), any::<bool>(), object.clone()).prop_map(
         |(mutex, inside, waits, condition)| {
             let middle = if waits { Op::CondWait { condition, mutex } } else { Op::Run(inside) };
             vec![Op::Lock(mutex), middle, Op::Unlock(mutex)]
@@ -198,11 +198,23 @@ fn fragment(habits: Habits) -> BoxedStrategy<Fragment> {
     let on_timeout = (dist(), one.clone()).prop_map(|(timeout, op)| {
         vec![Op::SigWait { timeout: Some(timeout), on_timeout: Some(2) }, op]
     });
+    let shares_of_one_draw = (dist(), 1u64..9, one.clone()).prop_map(|(length, parts, between)| {
+        vec![Op::Draw(length), Op::RunPart(parts), between, Op::RunPart(parts)]
+    });
+    let if_there_is_one = (object.clone(), one.clone())
+        .prop_map(|(semaphore, op)| vec![Op::SemTry { semaphore, on_zero: 2 }, op]);
+    let if_late = (object.clone(), span(), one.clone()).prop_map(|(timer, period, op)| {
+        let advance = Op::Advance { timer, period: Dist::Const(period) };
+        vec![advance, Op::Before { timer, target: 3 }, op]
+    });
     prop_oneof![
         20 => one.prop_map(|op| vec![op]),
         2 => locked,
         1 => counted,
         1 => maybe,
+        1 => shares_of_one_draw,
+        1 => if_there_is_one,
+        1 => if_late,
         1 => on_timeout,
     ]
     .boxed()
@@ -217,6 +229,8 @@ pub(crate) fn joined(fragments: Vec<Fragment>) -> Vec<Op> {
             if let Op::Jump { target }
             | Op::DecJump { target, .. }
             | Op::JumpRandom { target, .. }
+            | Op::Before { target, .. }
+            | Op::SemTry { on_zero: target, .. }
             | Op::SigWait { on_timeout: Some(target), .. } = op
             {
                 *target += start;
