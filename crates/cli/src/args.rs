@@ -155,8 +155,8 @@ pub(crate) struct ClaimsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// Text of `perf script`, of tracefs or of `trace-cmd report`, or an .slt file; `-` reads
-    /// standard input
+    /// perf.data, trace.dat, text of `perf script`, of tracefs or of `trace-cmd report`, or .slt,
+    /// also packed with gzip or zstd; `-` reads standard input
     pub(crate) file: String,
     /// Where the workload goes; `-` is standard output
     #[arg(long, short, value_name = "FILE")]

@@ -17,13 +17,13 @@ pub enum Format {
     FtraceText,
     /// Our own [`slt`].
     Slt,
-    /// `perf.data`, not read.
+    /// `perf.data`.
     PerfData,
-    /// trace-cmd's `trace.dat`, not read.
+    /// trace-cmd's `trace.dat`.
     TraceDat,
-    /// Anything compressed with gzip, not read.
+    /// Anything packed with gzip.
     Gzip,
-    /// Anything compressed with zstd, not read.
+    /// Anything packed with zstd.
     Zstd,
     /// Anything compressed with xz, not read.
     Xz,
@@ -35,16 +35,13 @@ impl Format {
     /// Why a file of this form is not read, and how to convert it.
     pub(crate) fn not_read(self) -> Located {
         let (message, hint) = match self {
-            Self::PerfScript | Self::FtraceText | Self::Slt => ("this form is read", ""),
-            Self::PerfData => (
-                "perf.data files are not read yet",
-                "convert it: `perf script --ns -F comm,pid,tid,cpu,time,event,trace -i FILE`",
-            ),
-            Self::TraceDat => {
-                ("trace.dat files are not read yet", "convert it: `trace-cmd report -t -N -i FILE`")
-            }
-            Self::Gzip => ("the file is compressed with gzip", "unpack it: `gzip -d FILE`"),
-            Self::Zstd => ("the file is compressed with zstd", "unpack it: `zstd -d FILE`"),
+            Self::PerfScript
+            | Self::FtraceText
+            | Self::Slt
+            | Self::PerfData
+            | Self::TraceDat
+            | Self::Gzip
+            | Self::Zstd => ("this form is read", ""),
             Self::Xz => ("the file is compressed with xz", "unpack it: `xz -d FILE`"),
             Self::SystraceHtml => (
                 "systrace pages are not read",

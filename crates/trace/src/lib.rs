@@ -7,25 +7,31 @@
 //! It does not interpret traces: turning a recording into a workload is the `workload` crate's job.
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod comms;
+mod compression;
 mod format;
 mod ftrace_writer;
 mod intake;
 mod kernel_view;
+mod perf_data;
 mod read;
 mod recorder;
 mod reorder;
+mod ring;
 mod sink;
 pub mod slt;
 mod summary;
+mod tep;
 mod text;
+mod trace_dat;
 
 pub use comms::Comms;
 pub use format::{Format, detect};
 pub use ftrace_writer::FtraceWriter;
 pub use intake::UNKNOWN_PID;
 pub use kernel_view::TaskLabel;
-pub use read::{read, read_as, read_into};
+pub use read::{read, read_as, read_file, read_into};
 pub use recorder::Recorder;
 pub use sink::{Collect, PolicyValue, RecordSink, RecordWriter, ValueOf};
 pub use summary::{Read, ReadSummary, event_name};

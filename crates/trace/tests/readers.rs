@@ -195,16 +195,28 @@ fn file_empty_or_without_events_is_refused() {
 
 #[test]
 fn file_of_another_kind_says_how_to_convert() {
-    for (start, word) in [
-        (&b"\x1f\x8b\x08\0\0\0"[..], "gzip"),
-        (b"\x28\xb5\x2f\xfd\x04", "zstd"),
-        (b"PERFILE2\0\0", "perf script"),
-        (b"\x17\x08\x44tracing7\0", "trace-cmd report"),
-        (b"<!DOCTYPE html>\n", "script element"),
-    ] {
+    for (start, word) in
+        [(&b"\xfd7zXZ\0\0\0"[..], "xz -d"), (b"<!DOCTYPE html>\n", "script element")]
+    {
         let error = fault(start);
         assert!(error.to_string().contains(word), "{error}");
         assert!(!error.hint.is_empty());
+    }
+}
+
+#[test]
+fn packed_or_binary_file_cut_in_its_head_says_so() {
+    for (start, word) in [
+        (&b"\x1f\x8b\x08\0\0\0"[..], "the gzip file was cut"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd"),
+        (b"PERFILE2\0\0", "the file ends inside its header"),
+        (b"PERFFILE\0\0\0\0\0\0\0\0", "old version"),
+        (b"\x17\x08\x44tracing7\0", "the file ends inside its head"),
+        (b"\x17\x08\x44tracing6\0", "ends too early"),
+        (b"\x17\x08\x44tracing5\0", "version 5"),
+    ] {
+        let error = fault(start);
+        assert!(error.message.contains(word), "{error}");
     }
 }
 

@@ -37,6 +37,51 @@ fn feed_all(bytes: &[u8]) {
     assert_eq!(first, read(bytes));
 }
 
+/// A perf.data file, unpacked.
+fn perf_data() -> &'static [u8] {
+    static BYTES: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+    BYTES.get_or_init(|| {
+        let packed = std::fs::read(dir("fixtures/vm-groups.data.zst")).expect("a fixture");
+        let mut bytes = Vec::new();
+        let mut decoder = ruzstd::decoding::StreamingDecoder::new(&packed[..]).expect("zstd");
+        std::io::Read::read_to_end(&mut decoder, &mut bytes).expect("zstd");
+        bytes
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn perf_data_cut_anywhere_is_an_error_with_its_place(at in any::<Index>()) {
+        let whole = perf_data();
+        let cut = &whole[..at.index(whole.len())];
+        let fault = read(cut).expect_err("cut");
+        prop_assert!(cut.len() < 16 || fault.message.starts_with("byte "), "{}", fault);
+    }
+
+    #[test]
+    fn perf_data_damaged_anywhere_does_not_panic(
+        changes in proptest::collection::vec((any::<Index>(), any::<u8>()), 1..9),
+        in_head in any::<bool>(),
+    ) {
+        let mut bytes = perf_data().to_vec();
+        let n = if in_head { 2000 } else { bytes.len() };
+        for (at, byte) in changes {
+            let at = at.index(n);
+            bytes[at] = byte;
+        }
+        let _ = read(&bytes[..]);
+    }
+
+    #[test]
+    fn packed_file_cut_anywhere_is_an_error(at in any::<Index>()) {
+        let packed = std::fs::read(dir("fixtures/vm-jobs.txt.zst")).expect("a fixture");
+        let cut = &packed[..at.index(packed.len())];
+        prop_assert!(read(cut).is_err());
+    }
+}
+
 /// Pieces that steer random input into the depths of the parsers.
 fn pieces() -> impl Strategy<Value = Vec<u8>> {
     const PIECES: [&[u8]; 31] = [

@@ -2,13 +2,11 @@
 //! Traces that commands read: a file or standard input, of any form.
 
 use std::fs::File;
-use std::io::BufReader;
 
 use schedlab_policy_api::Recording;
-use schedlab_trace::{Collect, Comms, ReadSummary, RecordSink, read_into};
+use schedlab_trace::{Collect, Comms, ReadSummary, RecordSink, read_file, read_into};
 use schedlab_units::Located;
 
-use crate::commands::run::standard_input;
 use crate::excerpt::Source;
 use crate::exit::{Exit, Failure};
 
@@ -25,15 +23,14 @@ pub(crate) fn shown_name(file: &str) -> &str {
 pub(crate) fn feed(file: &str, sink: &mut dyn RecordSink) -> Result<(ReadSummary, Comms), Failure> {
     let name = shown_name(file);
     if file == "-" {
-        let bytes = standard_input()?;
-        return read_into(bytes.as_slice(), sink).map_err(|fault: Located| {
-            Failure::located(Exit::Input, name, &fault, &Source::Text(&bytes))
+        return read_into(std::io::stdin().lock(), sink).map_err(|fault: Located| {
+            Failure::located(Exit::Input, name, &fault, &Source::Text(&[]))
         });
     }
     let input = File::open(file).map_err(|error| {
         Failure::new(Exit::Usage, format!("{file}: the trace cannot be read: {error}"))
     })?;
-    read_into(BufReader::with_capacity(1 << 16, input), sink)
+    read_file(input, sink)
         .map_err(|fault| Failure::located(Exit::Input, name, &fault, &Source::File(file)))
 }
 

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What stands before the pages: formats, names, options, where the pages of each CPU are.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek, SeekFrom};
+
+use ruzstd::decoding::StreamingDecoder;
+use schedlab_units::Located;
+
+use crate::bytes::{Bytes, Endian};
+use crate::ring::Layout;
+use crate::tep::{MAGIC, Tracepoints, TracingData, parse_cmdlines, parse_formats};
+
+/// The most that a part of the head takes in memory. Formats of all events of a kernel take 2 to
+/// 3 MB.
+const PART_MAX: u64 = 256 << 20;
+/// First guess at the length of the head of version 6.
+const HEAD_GUESS: u64 = 4 << 20;
+/// Sections of options follow each other; more than this is a loop.
+const OPTION_SECTIONS_MAX: usize = 1000;
+
+/// Ids of options, and of the sections that some of them lead to.
+mod option {
+    pub(super) const DONE: u16 = 0;
+    pub(super) const BUFFER: u16 = 3;
+    pub(super) const TRACE_CLOCK: u16 = 4;
+    pub(super) const UNAME: u16 = 5;
+    pub(super) const TSC_TO_NS: u16 = 14;
+    pub(super) const EVENT_FORMATS: u16 = 18;
+    pub(super) const CMDLINES: u16 = 21;
+}
+
+/// Clocks that count ns.
+const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
+
+/// A fault at a byte of the file.
+pub(super) fn fault(offset: u64, message: impl std::fmt::Display) -> Located {
+    Located::whole(format!("byte {offset}: {message}")).hint("the file is damaged or was cut")
+}
+
+/// The pages of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CpuData {
+    pub(super) cpu: u32,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+/// The head of a file.
+#[derive(Debug)]
+pub(super) struct Head {
+    pub(super) layout: Layout,
+    pub(super) page_size: u32,
+    pub(super) is_packed: bool,
+    pub(super) tracepoints: Tracepoints,
+    pub(super) cmdlines: BTreeMap<u32, Vec<u8>>,
+    pub(super) cpus: Vec<CpuData>,
+    /// Release of the kernel, as far as the file says, and what of the file is left out.
+    pub(super) origin: String,
+}
+
+/// Reads the head of either version.
+pub(super) fn head<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
+    let start = part(input, 0, MAGIC.len() as u64 + 2, "head")?;
+    match &start[MAGIC.len()..] {
+        b"6\0" => version_6(input),
+        b"7\0" => version_7(input),
+        other => {
+            let version = String::from_utf8_lossy(other).trim_end_matches('\0').to_string();
+            Err(Located::whole(format!("version {version} of trace.dat is not read"))
+                .hint("6 and 7 are: `trace-cmd convert --file-version 7 --compression none`"))
+        }
+    }
+}
+
+/// `size` bytes from `offset` on.
+pub(super) fn part<R: Read + Seek>(
+    input: &mut R,
+    offset: u64,
+    size: u64,
+    what: &str,
+) -> Result<Vec<u8>, Located> {
+    let bytes = at_most(input, offset, size)?;
+    if (bytes.len() as u64) < size {
+        let at = offset.saturating_add(bytes.len() as u64);
+        return Err(fault(at, format!("the file ends inside its {what}")));
+    }
+    Ok(bytes)
+}
+
+fn at_most<R: Read + Seek>(input: &mut R, offset: u64, size: u64) -> Result<Vec<u8>, Located> {
+    if size > PART_MAX {
+        return Err(fault(offset, format!("a part of {size} bytes is beyond belief")));
+    }
+    let mut bytes = Vec::new();
+    input
+        .seek(SeekFrom::Start(offset))
+        .and_then(|_| input.take(size).read_to_end(&mut bytes))
+        .map_err(|error| fault(offset, error))?;
+    Ok(bytes)
+}
+
+fn version_6<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
+    let mut guess = HEAD_GUESS;
+    loop {
+        let bytes = at_most(input, 0, guess)?;
+        let is_whole = (bytes.len() as u64) < guess;
+        match parse_version_6(&bytes) {
+            // The head may go on behind what was read.
+            Err(_) if !is_whole && guess < PART_MAX => guess *= 2,
+            Err((at, message)) => return Err(fault(at as u64, message)),
+            Ok(head) => return head,
+        }
+    }
+}
+
+type Parsed = Result<Result<Head, Located>, (usize, String)>;
+
+fn parse_version_6(bytes: &[u8]) -> Parsed {
+    let (data, rest) = TracingData::parse(bytes)?;
+    let mut input = Bytes::new(rest, data.endian);
+    let place = |input: &Bytes<'_>| bytes.len() - input.rest.len();
+    let short = |at: usize| (at, "the file ends inside its head".to_string());
+    let n_cpus = input.u32().ok_or_else(|| short(place(&input)))?;
+    let mut options = Options::default();
+    loop {
+        let at = place(&input);
+        match input.take(10).ok_or_else(|| short(at))? {
+            b"options  \0" => {}
+            b"flyrecord\0" => break,
+            b"latency  \0" => {
+                return Ok(Err(Located::whole("the file holds the text of a latency tracer")
+                    .hint("record with `trace-cmd record`")));
+            }
+            _ => return Err((at, "`options`, `flyrecord` or `latency` expected".to_string())),
+        }
+        loop {
+            let at = place(&input);
+            let id = input.u16().ok_or_else(|| short(at))?;
+            if id == option::DONE {
+                break;
+            }
+            let value = input.u32().and_then(|size| input.take(u64::from(size)));
+            options.take(id, value.ok_or_else(|| short(at))?);
+            options.n_buffers += usize::from(id == option::BUFFER);
+        }
+    }
+    let mut cpus = Vec::new();
+    for cpu in 0..n_cpus {
+        let at = place(&input);
+        let data = input.u64().zip(input.u64()).ok_or_else(|| short(at))?;
+        cpus.push(CpuData { cpu, offset: data.0, size: data.1 });
+    }
+    if let Err(located) = options.check_clock() {
+        return Ok(Err(located));
+    }
+    Ok(Ok(Head {
+        layout: Layout { endian: data.endian, long_size: data.long_size },
+        page_size: data.page_size,
+        is_packed: false,
+        tracepoints: data.tracepoints,
+        cmdlines: data.cmdlines,
+        cpus,
+        origin: options.origin(options.n_buffers),
+    }))
+}
+
+/// What options say.
+#[derive(Debug, Default)]
+struct Options {
+    release: String,
+    clock: String,
+    needs_conversion: bool,
+    n_buffers: usize,
+}
+
+impl Options {
+    fn take(&mut self, id: u16, value: &[u8]) {
+        let text = String::from_utf8_lossy(crate::bytes::until_nul(value));
+        match id {
+            // All clocks, the chosen one in brackets.
+            option::TRACE_CLOCK => {
+                let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+                self.clock = chosen.map_or_else(String::new, |(clock, _)| clock.to_string());
+            }
+            // System, name of the host (left out), release, machine.
+            option::UNAME => {
+                let words: Vec<&str> = text.split_whitespace().collect();
+                if let [system, _, release, ..] = words[..] {
+                    self.release = format!("{system} {release}");
+                }
+            }
+            option::TSC_TO_NS => self.needs_conversion = true,
+            _ => {}
+        }
+    }
+
+    fn check_clock(&self) -> Result<(), Located> {
+        let is_ns = self.clock.is_empty() || CLOCKS.contains(&self.clock.as_str());
+        if is_ns && !self.needs_conversion {
+            return Ok(());
+        }
+        Err(Located::whole(format!("the clock `{}` does not count ns", self.clock))
+            .hint("record with `-C mono` or without -C"))
+    }
+
+    fn origin(&self, buffers_left_out: usize) -> String {
+        let mut parts = Vec::new();
+        if !self.release.is_empty() {
+            parts.push(self.release.clone());
+        }
+        if buffers_left_out > 0 {
+            parts.push(format!("{buffers_left_out} further buffers are not read"));
+        }
+        parts.join(", ")
+    }
+}
+
+fn version_7<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
+    // Names of the compressor and its version end somewhere in here.
+    let bytes = at_most(input, 0, 1024)?;
+    let mut start = Bytes::new(&bytes[MAGIC.len() + 2..], Endian::Little);
+    let mut read = || {
+        start.endian = if start.u8()? == 0 { Endian::Little } else { Endian::Big };
+        let (long_size, page_size) = (start.u8()?, start.u32()?);
+        let (compressor, _version) = (start.c_string()?, start.c_string()?);
+        let layout = Layout { endian: start.endian, long_size };
+        Some((layout, page_size, compressor, start.u64()?))
+    };
+    let Some((layout, page_size, compressor, first)) = read() else {
+        return Err(fault(bytes.len() as u64, "the file ends inside its head"));
+    };
+    let is_packed = match compressor {
+        b"none" => false,
+        b"zstd" => true,
+        other => {
+            let other = String::from_utf8_lossy(other).into_owned();
+            return Err(Located::whole(format!("the file is packed with {other}"))
+                .hint("unpack it: `trace-cmd convert -i FILE -o NEW --compression none`"));
+        }
+    };
+    let mut head = Head {
+        layout,
+        page_size,
+        is_packed,
+        tracepoints: Tracepoints::default(),
+        cmdlines: BTreeMap::new(),
+        cpus: Vec::new(),
+        origin: String::new(),
+    };
+    let mut walk =
+        Walk { input, head: &mut head, options: Options::default(), buffers: Vec::new() };
+    walk.options_from(first)?;
+    let Walk { options, buffers, .. } = walk;
+    // The top buffer has no name.
+    let top = buffers.iter().position(|buffer| buffer.name.is_empty()).unwrap_or(0);
+    let left_out = buffers.len().saturating_sub(1);
+    if let Some(buffer) = buffers.into_iter().nth(top) {
+        let clock = if buffer.clock.is_empty() { options.clock.clone() } else { buffer.clock };
+        Options { clock, ..Options::default() }.check_clock()?;
+        head.page_size = buffer.page_size;
+        head.cpus = buffer.cpus;
+    }
+    options.check_clock()?;
+    head.origin = options.origin(left_out);
+    Ok(head)
+}
+
+struct Buffer {
+    name: Vec<u8>,
+    clock: String,
+    page_size: u32,
+    cpus: Vec<CpuData>,
+}
+
+struct Walk<'a, R> {
+    input: &'a mut R,
+    head: &'a mut Head,
+    options: Options,
+    buffers: Vec<Buffer>,
+}
+
+impl<R: Read + Seek> Walk<'_, R> {
+    /// Sections of options, each leading to the next.
+    fn options_from(&mut self, mut offset: u64) -> Result<(), Located> {
+        for _ in 0..OPTION_SECTIONS_MAX {
+            if offset == 0 {
+                return Ok(());
+            }
+            let bytes = self.section(offset)?;
+            let mut input = Bytes::new(&bytes, self.head.layout.endian);
+            let mut next = 0;
+            while !input.rest.is_empty() {
+                let read = input.u16().zip(input.u32());
+                let option = read.and_then(|(id, size)| Some((id, input.take(u64::from(size))?)));
+                let Some((id, value)) = option else {
+                    return Err(fault(offset, "an option is longer than its section"));
+                };
+                if id == option::DONE {
+                    next = Bytes::new(value, input.endian).u64().unwrap_or(0);
+                    break;
+                }
+                self.option(offset, id, value)?;
+            }
+            offset = next;
+        }
+        Err(fault(offset, "sections of options go round in a circle"))
+    }
+
+    fn option(&mut self, at: u64, id: u16, value: &[u8]) -> Result<(), Located> {
+        let endian = self.head.layout.endian;
+        let mut input = Bytes::new(value, endian);
+        match id {
+            option::EVENT_FORMATS | option::CMDLINES => {
+                let Some(offset) = input.u64() else {
+                    return Err(fault(at, "an option without its offset"));
+                };
+                let bytes = self.section(offset)?;
+                let mut input = Bytes::new(&bytes, endian);
+                let read = if id == option::CMDLINES {
+                    parse_cmdlines(&mut input).map(|names| {
+                        self.head.cmdlines = names;
+                        Ok(())
+                    })
+                } else {
+                    parse_formats(&mut input, &mut self.head.tracepoints)
+                };
+                match read {
+                    Some(Ok(())) => {}
+                    Some(Err(message)) => return Err(fault(offset, message)),
+                    None => return Err(fault(offset, "a section ends too early")),
+                }
+            }
+            option::BUFFER => {
+                let buffer = parse_buffer(&mut input);
+                self.buffers.push(buffer.ok_or_else(|| fault(at, "a buffer ends too early"))?);
+            }
+            _ => self.options.take(id, value),
+        }
+        Ok(())
+    }
+
+    /// The body of the section at `offset`, unpacked.
+    fn section(&mut self, offset: u64) -> Result<Vec<u8>, Located> {
+        let header = part(self.input, offset, 16, "section")?;
+        let mut fields = Bytes::new(&header, self.head.layout.endian);
+        let (_id, flags, _name, size) = (fields.u16(), fields.u16(), fields.u32(), fields.u64());
+        let bytes = part(self.input, offset + 16, size.unwrap_or(0), "section")?;
+        if flags.unwrap_or(0) & 1 == 0 {
+            return Ok(bytes);
+        }
+        let mut input = Bytes::new(&bytes, self.head.layout.endian);
+        let sizes = input.u32().zip(input.u32());
+        let packed = sizes.and_then(|(packed, size)| Some((input.take(u64::from(packed))?, size)));
+        let Some((packed, size)) = packed else {
+            return Err(fault(offset, "a packed section ends too early"));
+        };
+        unpack(packed, u64::from(size)).map_err(|message| fault(offset, message))
+    }
+}
+
+fn parse_buffer(input: &mut Bytes<'_>) -> Option<Buffer> {
+    let _offset = input.u64()?;
+    let name = input.c_string()?.to_vec();
+    let clock = String::from_utf8_lossy(input.c_string()?).into_owned();
+    let page_size = input.u32()?;
+    let mut cpus = Vec::new();
+    for _ in 0..input.u32()? {
+        cpus.push(CpuData { cpu: input.u32()?, offset: input.u64()?, size: input.u64()? });
+    }
+    Some(Buffer { name, clock, page_size, cpus })
+}
+
+/// Unpacks a block that says how long it becomes.
+pub(super) fn unpack(packed: &[u8], size: u64) -> Result<Vec<u8>, String> {
+    if size > PART_MAX {
+        return Err(format!("a block unpacks to {size} bytes, which is beyond belief"));
+    }
+    let mut bytes = Vec::new();
+    StreamingDecoder::new(packed)
+        .map_err(|error| format!("a block is no valid zstd: {error}"))?
+        .take(size + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("a block is no valid zstd: {error}"))?;
+    if bytes.len() as u64 != size {
+        return Err(format!("a block should unpack to {size} bytes"));
+    }
+    Ok(bytes)
+}
