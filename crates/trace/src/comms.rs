@@ -36,6 +36,14 @@ impl Comms {
     pub fn name(&self, id: CommId) -> &str {
         &self.names[id.0 as usize]
     }
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
     /// The names by id.
     pub fn into_names(self) -> Vec<String> {
         self.names
