@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Writes one line an event.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use schedlab_policy_api::{Pid, RecordEvent, TraceRecord};
@@ -19,13 +20,15 @@ use crate::summary::event_name;
 const CPUS: u32 = 0;
 const COUNTERS: u32 = 1;
 
-/// A sink that writes Chrome's JSON. Memory grows with the number of CPUs and waiting threads only.
+/// A sink that writes Chrome's JSON. Memory grows with the number of threads only.
 #[derive(Debug)]
 pub struct ChromeWriter<W: Write> {
     out: Out<W>,
     /// Whether a slice is open on each CPU; its name.
     open: Vec<Option<String>>,
     runqueues: Runqueues,
+    /// Last value of each counter: only changes are written.
+    counters: BTreeMap<String, i64>,
 }
 
 impl<W: Write> ChromeWriter<W> {
@@ -33,7 +36,12 @@ impl<W: Write> ChromeWriter<W> {
     pub fn new(out: W) -> Self {
         let mut out = Out::new(out);
         out.text(format_args!("{FIRST_LINE}\n"));
-        let mut writer = Self { out, open: Vec::new(), runqueues: Runqueues::default() };
+        let mut writer = Self {
+            out,
+            open: Vec::new(),
+            runqueues: Runqueues::default(),
+            counters: BTreeMap::new(),
+        };
         for (pid, name) in [(CPUS, "CPUs"), (COUNTERS, "counters")] {
             let args = json!({ "name": name });
             writer.line(&json!({"ph": "M", "pid": pid, "name": "process_name", "args": args}));
@@ -83,13 +91,17 @@ impl<W: Write> ChromeWriter<W> {
         &mut self.open[cpu.index()]
     }
 
-    fn counter(&mut self, time: Time, name: &str, value: i64) {
+    fn counter(&mut self, time: Time, name: String, value: i64) {
+        if self.counters.get(&name) == Some(&value) {
+            return;
+        }
         let (us, ns) = (time.as_ns() / 1000, time.as_ns() % 1000);
-        let name = Value::from(name);
+        let shown = Value::from(name.as_str());
         self.out.text(format_args!(
-            "{{\"ph\":\"C\",\"ts\":{us}.{ns:03},\"pid\":{COUNTERS},\"name\":{name},\
+            "{{\"ph\":\"C\",\"ts\":{us}.{ns:03},\"pid\":{COUNTERS},\"name\":{shown},\
              \"args\":{{\"value\":{value}}}}},\n"
         ));
+        self.counters.insert(name, value);
     }
 }
 
@@ -118,7 +130,7 @@ impl<W: Write> RecordSink for ChromeWriter<W> {
         }
         for cpu in self.runqueues.take(record).into_iter().flatten() {
             let n = i64::from(self.runqueues.nr_running(cpu));
-            self.counter(time, &format!("CPU {cpu} nr_running"), n);
+            self.counter(time, format!("CPU {cpu} nr_running"), n);
         }
     }
 
@@ -127,7 +139,7 @@ impl<W: Write> RecordSink for ChromeWriter<W> {
             ValueOf::Thread(pid) => format!("{} {}", pid.0, value.name),
             ValueOf::Cpu(cpu) => format!("CPU {cpu} {}", value.name),
         };
-        self.counter(value.time, &name, value.value);
+        self.counter(value.time, name, value.value);
     }
 }
 
