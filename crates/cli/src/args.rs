@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Write a trace in another form
     Export(ExportArgs),
+    /// Show where two recorded runs part, and their figures side by side
+    Diff(DiffArgs),
 }
 
 /// Arguments of commands that list or show.
@@ -166,6 +168,25 @@ pub(crate) struct ExportArgs {
     /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: String,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example: schedlab run pingpong -p eevdf --trace a.slt; schedlab run pingpong -p cfs --trace b.slt; \
+schedlab diff a.slt b.slt
+Exit code 1 when the runs differ.")]
+pub(crate) struct DiffArgs {
+    /// A recorded run: .slt files of one workload are compared to the nanosecond, with the values
+    /// of the policies where they part; traces of other forms by the order of names
+    pub(crate) a: String,
+    /// The other one
+    pub(crate) b: String,
+    /// Form of the results
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub(crate) format: String,
+    /// Where the results go; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
 }
 
 #[derive(Args, Debug)]

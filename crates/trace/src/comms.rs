@@ -16,6 +16,11 @@ pub struct Comms {
 }
 
 impl Comms {
+    /// A table in which each name has its place as its id.
+    pub fn from_names(names: Vec<String>) -> Self {
+        let ids = names.iter().zip(0..).map(|(name, id)| (name.clone().into_bytes(), CommId(id)));
+        Self { ids: ids.collect(), names }
+    }
     /// The id of `name`, a new one at first sight.
     ///
     /// # Panics

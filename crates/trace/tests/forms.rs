@@ -40,10 +40,7 @@ fn form(extension: &str) -> &'static WrittenForm {
 fn write(recording: &Recording, extension: &str) -> Vec<u8> {
     let out = Shared::default();
     let mut writer = form(extension).open(Box::new(out.clone()), "a test");
-    let mut comms = Comms::default();
-    for name in &recording.comms {
-        comms.intern(name.as_bytes());
-    }
+    let comms = Comms::from_names(recording.comms.clone());
     for (thread, process) in &recording.tgids {
         writer.process(*thread, *process);
     }

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use schedlab_lab::recipe::header_of;
 use schedlab_lab::run::Job;
 use schedlab_lab::sink::{Sink, TraceSink, WithValues};
 use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_report::model::VERSION;
-use schedlab_trace::slt::{SltHeader, SltWriter};
+use schedlab_trace::slt::SltWriter;
 use schedlab_trace::{Recorder, TaskLabel, WRITTEN, WrittenForm, written_form};
 use schedlab_units::{TaskId, Time};
 
@@ -29,7 +30,7 @@ pub(crate) fn create(path: &str, job: &Job, digest: &str) -> Result<Sink, Failur
     let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
     let out = BufWriter::new(file);
     let Some(form) = form else {
-        return Ok(Box::new(Slt(SltWriter::new(out, &header(job, digest)))));
+        return Ok(Box::new(Slt(SltWriter::new(out, &header_of(job, digest, VERSION)))));
     };
     let origin = format!(
         "schedlab {VERSION}: {} under {} with seed {}",
@@ -54,28 +55,6 @@ pub(crate) fn unknown_form(path: &str, more: &[&str]) -> Failure {
 
 fn extension(path: &str) -> &str {
     Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or("")
-}
-
-fn header(job: &Job, digest: &str) -> SltHeader {
-    let topo = &job.topo;
-    let machine = format!(
-        "nodes={},llcs={},cores={},threads={}",
-        topo.nodes(),
-        topo.llcs_per_node(),
-        topo.cores_per_llc(),
-        topo.threads_per_core()
-    );
-    let mut header = SltHeader::new();
-    header.push("version", VERSION);
-    header.push("policy", &job.policy.to_string());
-    header.push("variant", job.policy.variant().name);
-    header.push("seed", &job.seed.to_string());
-    header.push("machine", &machine);
-    header.push("cost", &job.cost.name);
-    header.push("hz", &job.hz().get().to_string());
-    header.push("workload", &job.workload.name);
-    header.push("digest", digest);
-    header
 }
 
 struct Slt(SltWriter<BufWriter<File>>);
