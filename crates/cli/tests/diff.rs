@@ -83,8 +83,8 @@ fn json_form_has_candidates_with_values() {
 fn run_under_a_cost_model_of_its_own_is_compared_without_values() {
     let dir = folder("cost");
     std::fs::write(dir.join("mine.toml"), "").expect("the test may write");
-    for (policy, trace) in [("eevdf", "a.slt"), ("cfs", "b.slt")] {
-        let args = ["run", "desktop", "-p", policy, "-d", "90ms", "-q", "--trace", trace];
+    for (policy, trace) in [("goodness", "a.slt"), ("eevdf", "b.slt")] {
+        let args = ["run", "audio-vs-compile", "-p", policy, "-d", "60ms", "-q", "--trace", trace];
         let output = schedlab(&dir, &[&args[..], &["--cost", "mine.toml"]].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }

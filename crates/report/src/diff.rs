@@ -114,9 +114,8 @@ fn figures_text(out: &mut String, rows: &[Row]) {
                 table.push(vec![name, (*letter).to_string(), "absent".to_string()]);
                 continue;
             }
-            let latency = |per_mille| {
-                figures.latency(per_mille).map_or_else(|| "-".to_string(), |ns| thousandths(ns))
-            };
+            let latency =
+                |per_mille| figures.latency(per_mille).map_or_else(|| "-".to_string(), thousandths);
             table.push(vec![
                 name,
                 (*letter).to_string(),
