@@ -57,6 +57,17 @@ pub(crate) enum Command {
     Workloads(NameArgs),
     /// Turn a recorded trace into a workload
     Import(ImportArgs),
+    /// Show a trace as perf sched does: latency, timehist, map, or a summary
+    #[command(disable_help_flag = true, override_usage = "schedlab view TRACE --as VIEW [OPTIONS]")]
+    #[command(after_help = "`schedlab view --help` says more.")]
+    View(ViewArgs),
+}
+
+/// Arguments of `view`, which [`crate::view_args`] reads.
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// Arguments of commands that list or show.

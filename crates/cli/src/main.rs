@@ -12,6 +12,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod terminal;
+mod view_args;
 
 use std::process::ExitCode;
 
@@ -40,6 +41,7 @@ fn real_main() -> Exit {
         Command::Policies(args) => commands::policies::policies(args),
         Command::Workloads(args) => commands::workloads::workloads(args),
         Command::Import(args) => commands::import::import(args, cli.common),
+        Command::View(args) => commands::view::view(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

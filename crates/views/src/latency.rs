@@ -3,7 +3,8 @@
 //!
 //! A thread is in one of a few states: asleep, waiting for a CPU, or on one. A switch-out while
 //! runnable and a wake-up of a sleeper start a delay, the next switch-in ends it. A wake-up of a
-//! thread that waits already restarts nothing. CPU time is what `sched_stat_runtime` says.
+//! thread that waits already restarts nothing. CPU time is what `sched_stat_runtime` says; where a
+//! trace has none, as those of simulated runs, it is the time from switch to switch.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -71,6 +72,8 @@ struct Thread {
     out: Time,
     since: Time,
     runtime: u64,
+    /// Time from switch-in to switch-out.
+    on_cpu: u64,
     delays: u64,
     delay: u64,
     max: u64,
@@ -96,7 +99,7 @@ impl Thread {
             return;
         }
         let delay = (now - self.since).as_ns();
-        self.delay += delay;
+        self.delay = self.delay.saturating_add(delay);
         self.delays += 1;
         if delay > self.max {
             (self.max, self.max_from, self.max_to) = (delay, self.since, now);
@@ -109,9 +112,10 @@ impl Thread {
 
     fn merge(&mut self, other: &Self) {
         self.merged += 1;
-        self.runtime += other.runtime;
+        self.runtime = self.runtime.saturating_add(other.runtime);
+        self.on_cpu = self.on_cpu.saturating_add(other.on_cpu);
         self.delays += other.delays;
-        self.delay += other.delay;
+        self.delay = self.delay.saturating_add(other.delay);
         if self.max < other.max {
             (self.max, self.max_from, self.max_to) = (other.max, other.max_from, other.max_to);
         }
@@ -134,8 +138,10 @@ pub struct Latency {
     threads: BTreeMap<Pid, Thread>,
     names: Names,
     wakes: Wakes,
-    /// The thread switched to last, by CPU.
-    current: Vec<Option<Pid>>,
+    /// The latest switch by CPU: to whom, and when.
+    current: Vec<Option<(Pid, Time)>>,
+    /// CPU time is told by records of its own.
+    told: bool,
     records: u64,
     stamps: u64,
     unordered: u64,
@@ -153,6 +159,7 @@ impl Latency {
             names: Names::default(),
             wakes: Wakes::default(),
             current: Vec::new(),
+            told: false,
             records: 0,
             stamps: 0,
             unordered: 0,
@@ -176,12 +183,19 @@ impl Latency {
         if self.current.len() <= cpu {
             self.current.resize(cpu + 1, None);
         }
-        if self.current[cpu].is_some_and(|current| current != prev) {
-            self.switch_bugs += 1;
+        let mut on_cpu = 0;
+        match self.current[cpu] {
+            Some((current, since)) if current == prev => {
+                on_cpu = record.time.saturating_since(since).as_ns();
+            }
+            Some(_) => self.switch_bugs += 1,
+            None => {}
         }
-        self.current[cpu] = Some(next);
+        self.current[cpu] = Some((next, record.time));
         let runnable = self.options.perf.letter(state) == 'R';
-        self.thread(prev, record.time, runnable).switched_out(record.time, runnable);
+        let thread = self.thread(prev, record.time, runnable);
+        thread.on_cpu = thread.on_cpu.saturating_add(on_cpu);
+        thread.switched_out(record.time, runnable);
         self.thread(next, record.time, true).switched_in(record.time);
     }
 
@@ -259,7 +273,10 @@ impl Latency {
     ///
     /// # Errors
     /// When the output does not take it.
-    pub fn finish<W: Write>(self, comms: &Comms, out: W) -> io::Result<W> {
+    pub fn finish<W: Write>(mut self, comms: &Comms, out: W) -> io::Result<W> {
+        if !self.told {
+            self.threads.values_mut().for_each(|thread| thread.runtime = thread.on_cpu);
+        }
         let mut out = Out::new(out);
         let rule = "-".repeat(139);
         let count = match self.options.perf {
@@ -273,7 +290,7 @@ impl Latency {
         ));
         let (mut runtime, mut delays) = (0u64, 0u64);
         for (name, row) in self.rows(comms) {
-            runtime += row.runtime;
+            runtime = runtime.saturating_add(row.runtime);
             delays += row.delays;
             out.put(format_args!(
                 "  {name:<21} |{:>11} ms |{:>9} | avg:{:>8} ms | max:{:>8} ms | \
@@ -296,6 +313,11 @@ impl Latency {
     }
 
     fn notes<W: Write>(&self, out: &mut Out<W>) {
+        if !self.told {
+            out.line(
+                "  INFO: no sched_stat_runtime in the trace: Runtime is from switch to switch",
+            );
+        }
         if self.unordered > 0 {
             let share = percent(self.unordered, self.stamps, 3);
             let (n, of) = (self.unordered, self.stamps);
@@ -312,9 +334,7 @@ impl Latency {
             let share = percent(self.switch_bugs, self.stamps, 3);
             let (n, of) = (self.switch_bugs, self.stamps);
             let why = if self.lost_chunks > 0 { " (due to lost events?)" } else { "" };
-            out.put(format_args!(
-                "  INFO: {share}% context switch bugs ({n} out of {of}){why}\n"
-            ));
+            out.put(format_args!("  INFO: {share}% context switch bugs ({n} out of {of}){why}\n"));
         }
     }
 }
@@ -336,6 +356,7 @@ impl RecordSink for Latency {
             }
             RecordEvent::Migrate { pid, .. } => self.migrate(pid, record.time),
             RecordEvent::StatRuntime { pid, runtime_ns } => {
+                self.told = true;
                 let thread = self.thread(pid, record.time, true);
                 thread.runtime = thread.runtime.saturating_add(runtime_ns);
             }

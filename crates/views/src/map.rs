@@ -173,8 +173,7 @@ impl<W: Write> Map<W> {
     }
 
     fn cells(&mut self, event: CpuId) {
-        let n_columns =
-            if self.options.compact { self.columns.len() } else { self.cpus.len() };
+        let n_columns = if self.options.compact { self.columns.len() } else { self.cpus.len() };
         for column in 0..n_columns {
             let cpu = match self.options.compact {
                 true => self.columns[column],

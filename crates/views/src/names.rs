@@ -9,6 +9,11 @@ use schedlab_trace::{Comms, UNKNOWN_PID};
 /// The thread of every CPU that runs when no other does.
 pub(crate) const IDLE: Pid = Pid(0);
 
+/// A name without characters that would move the cursor.
+pub(crate) fn printable(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '\u{b7}' } else { c }).collect()
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Known {
     comm: Option<CommId>,
@@ -79,7 +84,7 @@ impl Names {
             return "swapper".to_string();
         }
         match self.comm(pid) {
-            Some(comm) => comms.name(comm).to_string(),
+            Some(comm) => printable(comms.name(comm)),
             None if pid == UNKNOWN_PID => ":-1".to_string(),
             None => format!(":{}", pid.0),
         }

@@ -104,15 +104,15 @@ impl Summary {
         };
         if let Some(ns) = known {
             if prev == IDLE {
-                cpu.idle += ns;
+                cpu.idle = cpu.idle.saturating_add(ns);
             } else {
-                cpu.busy += ns;
+                cpu.busy = cpu.busy.saturating_add(ns);
             }
         }
         (cpu.since, cpu.contradicted) = (Some((now, next)), false);
         if prev != IDLE {
             let thread = self.thread(prev);
-            thread.run += known.unwrap_or(0);
+            thread.run = thread.run.saturating_add(known.unwrap_or(0));
             match state {
                 RecordedState::Runnable | RecordedState::Preempted => thread.involuntary += 1,
                 _ => thread.voluntary += 1,
@@ -138,9 +138,9 @@ impl Summary {
         self.thread(pid).migrations += 1;
     }
 
-    fn wake(&mut self, pid: Pid, now: Time) {
+    fn wake(&mut self, pid: Pid, now: Time, new: bool) {
         let thread = self.thread(pid);
-        thread.wakeups += 1;
+        thread.wakeups += u64::from(!new);
         if !thread.on_cpu {
             thread.woken.get_or_insert(now);
         }
@@ -160,7 +160,8 @@ impl RecordSink for Summary {
             | RecordEvent::Wakeup { pid, .. }
             | RecordEvent::WakeupNew { pid, .. } => {
                 if counts {
-                    self.wake(pid, record.time);
+                    let new = matches!(record.event, RecordEvent::WakeupNew { .. });
+                    self.wake(pid, record.time, new);
                 }
             }
             RecordEvent::Migrate { pid, .. } => self.migrate(pid),

@@ -96,8 +96,7 @@ impl Thread {
         self.now = Spans::default();
         if let Some(prev) = prev {
             self.now.run = now.saturating_since(prev).as_ns();
-            self.now.delay =
-                self.woken.map_or(0, |woken| prev.saturating_since(woken).as_ns());
+            self.now.delay = self.woken.map_or(0, |woken| prev.saturating_since(woken).as_ns());
             if let Some((out, state)) = self.last_out {
                 let wait = prev.saturating_since(out).as_ns();
                 match perf.letter(state) {
@@ -108,10 +107,10 @@ impl Thread {
             }
         }
         self.run.add(self.now.run);
-        self.delay += self.now.delay;
-        self.sleep += self.now.sleep;
-        self.iowait += self.now.iowait;
-        self.preempt += self.now.preempt;
+        self.delay = self.delay.saturating_add(self.now.delay);
+        self.sleep = self.sleep.saturating_add(self.now.sleep);
+        self.iowait = self.iowait.saturating_add(self.now.iowait);
+        self.preempt = self.preempt.saturating_add(self.now.preempt);
     }
 }
 
@@ -194,8 +193,7 @@ impl<W: Write> Timehist<W> {
         if self.options.idle && next == IDLE {
             self.cpu(cpu).left_by = Some(prev);
         }
-        let skipped =
-            self.hides(prev) || (self.options.idle && prev != IDLE && next != IDLE);
+        let skipped = self.hides(prev) || (self.options.idle && prev != IDLE && next != IDLE);
         let mut now = record.time;
         if !skipped {
             if let Some((end, since)) = self.window(record) {
@@ -318,10 +316,10 @@ impl<W: Write> RecordSink for Timehist<W> {
             }
             RecordEvent::Waking { pid, .. }
             | RecordEvent::Wakeup { pid, .. }
-            | RecordEvent::WakeupNew { pid, .. } => {
-                if self.wakes.counts(&record.event) {
-                    self.wake(record, pid, comms);
-                }
+            | RecordEvent::WakeupNew { pid, .. }
+                if self.wakes.counts(&record.event) =>
+            {
+                self.wake(record, pid, comms);
             }
             RecordEvent::Migrate { pid, .. } => self.migrate(record, pid, comms),
             RecordEvent::Fork { child, .. } => {

@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use schedlab_trace::{Comms, ReadSummary, RecordSink, read_into};
-use schedlab_views::{
-    Latency, LatencyOptions, Map, MapOptions, Perf, SortKey, SummaryMode, Timehist,
-    TimehistOptions,
-};
 use schedlab_units::Time;
+use schedlab_views::{
+    Latency, LatencyOptions, Map, MapOptions, Perf, SortKey, SummaryMode, Timehist, TimehistOptions,
+};
 
 const CAPTURES: [&str; 4] = ["host-pingpong", "host-timer", "vm-groups", "vm-jobs"];
 

@@ -58,13 +58,12 @@ pub(super) fn text<W: Write>(
     let mut out = Out::new(out);
     out.put(format_args!("{found}\n"));
     let rows = threads(view);
-    let named: Vec<String> =
-        rows.iter().map(|(pid, _)| view.names.with_ids(*pid, comms)).collect();
+    let named: Vec<String> = rows.iter().map(|(pid, _)| view.names.with_ids(*pid, comms)).collect();
     let width = named.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(6);
     let count = format!("{} threads", rows.len());
     out.put(format_args!(
         "{:width$}  {:>11}  {:>20}  {:>8}  {:>5}  {}\n",
-        "", "run time", "switches", "wake-ups", "moves", "from wake-up to CPU, us"
+        "", "run time", "switches", "wake-ups", "moves", "from wake-up or fork to CPU, us"
     ));
     out.put(format_args!(
         "{:<width$}  {:>11}  {:>9}  {:>9}  {:>8}  {:>5}  {}\n",
@@ -85,9 +84,9 @@ pub(super) fn text<W: Write>(
              {migrations:>5}  {latency}\n"
         ));
     }
-    let few = rows.iter().any(|(_, thread)| {
-        thread.latency.summary().is_some_and(|figures| figures.count < 1000)
-    });
+    let few = rows
+        .iter()
+        .any(|(_, thread)| thread.latency.summary().is_some_and(|figures| figures.count < 1000));
     out.put(format_args!("{count}\n"));
     if few {
         out.line("p99.9 of fewer than 1000 wake-ups is their largest");
@@ -184,7 +183,7 @@ fn task(view: &Summary, pid: Pid, thread: &Thread, comms: &Comms) -> Value {
     json!({
         "pid": pid.0,
         "process": view.names.process_of(pid).map(|process| process.0),
-        "name": view.names.of(pid, comms),
+        "name": view.names.comm(pid).map(|comm| comms.name(comm)),
         "run_ns": thread.run,
         "voluntary": thread.voluntary,
         "involuntary": thread.involuntary,

@@ -9,7 +9,7 @@ use schedlab_units::{CpuId, Time};
 
 use super::{Spans, Timehist};
 use crate::figures::{msec_cut, seconds};
-use crate::names::{IDLE, Names};
+use crate::names::{IDLE, Names, printable};
 
 /// Width of the column of names, which grows with the names.
 pub(super) const NAME_WIDTH: usize = 30;
@@ -48,13 +48,7 @@ impl Row {
 }
 
 impl<W: Write> Timehist<W> {
-    pub(super) fn switch_row(
-        &mut self,
-        record: &TraceRecord,
-        prev: Pid,
-        now: Time,
-        comms: &Comms,
-    ) {
+    pub(super) fn switch_row(&mut self, record: &TraceRecord, prev: Pid, now: Time, comms: &Comms) {
         let RecordEvent::Switch { prev_state, prev_prio, next, next_comm, .. } = record.event
         else {
             return;
@@ -81,7 +75,7 @@ impl<W: Write> Timehist<W> {
             row.state = Some(if prev == IDLE { 'I' } else { letter });
         }
         if self.options.next {
-            row.next = Some(format!("next: {}[{}]", comms.name(next_comm), next.0));
+            row.next = Some(format!("next: {}[{}]", printable(comms.name(next_comm)), next.0));
         }
         self.put_row(row);
     }
@@ -103,7 +97,8 @@ impl<W: Write> Timehist<W> {
         }
         match row.spans {
             Some(spans) => {
-                let wait = msec_cut(spans.sleep + spans.iowait + spans.preempt);
+                // Only one of them is not nought.
+                let wait = msec_cut(spans.sleep.max(spans.iowait).max(spans.preempt));
                 let (delay, run) = (msec_cut(spans.delay), msec_cut(spans.run));
                 self.out.put(format_args!("{wait:>10} {delay:>10} {run:>10} "));
             }

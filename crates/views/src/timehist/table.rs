@@ -5,6 +5,7 @@ use std::io::Write;
 
 use schedlab_policy_api::Pid;
 use schedlab_trace::{Comms, UNKNOWN_PID};
+use schedlab_units::CpuId;
 
 use super::{Thread, Timehist};
 use crate::figures::{msec_cut, percent};
@@ -80,7 +81,7 @@ impl<W: Write> Timehist<W> {
         for (pid, thread) in threads {
             totals.tasks += 1;
             totals.switches += thread.run.n;
-            totals.run += thread.run.sum;
+            totals.run = totals.run.saturating_add(thread.run.sum);
             let name = self.names.with_ids(*pid, comms);
             let parent = match self.names.parent_of(*pid) {
                 Some(UNKNOWN_PID) | None => "-1".to_string(),
@@ -88,7 +89,7 @@ impl<W: Write> Timehist<W> {
             };
             let (n, run) = (thread.run.n, msec_cut(thread.run.sum));
             self.out.put(format_args!("{name:>width$}{parent:>8}{n:>11}{run:>13}"));
-            if self.options.state {
+            if self.options.state && !self.options.idle {
                 let (sleep, iowait) = (msec_cut(thread.sleep), msec_cut(thread.iowait));
                 let (preempt, delay) = (msec_cut(thread.preempt), msec_cut(thread.delay));
                 self.out.put(format_args!("{sleep:>11}{iowait:>12}{preempt:>12}{delay:>12} \n"));
@@ -96,9 +97,7 @@ impl<W: Write> Timehist<W> {
                 let (min, avg) = (msec_cut(thread.run.min), msec_cut(thread.run.mean()));
                 let (max, spread) = (msec_cut(thread.run.max), thread.run.spread_percent());
                 let moves = thread.migrations;
-                self.out.put(format_args!(
-                    "{min:>11}{avg:>12}{max:>12}{spread:>8.2}{moves:>8}\n"
-                ));
+                self.out.put(format_args!("{min:>11}{avg:>12}{max:>12}{spread:>8.2}{moves:>8}\n"));
             }
         }
     }
@@ -111,7 +110,7 @@ impl<W: Write> Timehist<W> {
         self.out.line("\nIdle stats:");
         for index in 0..n_cpus {
             let idle = self.cpus.get(index as usize).map(|cpu| cpu.idle.run).unwrap_or_default();
-            if !self.choice.cpu(schedlab_units::CpuId(index)) {
+            if !self.choice.cpu(CpuId(index)) {
                 continue;
             }
             if idle.n == 0 {
@@ -120,9 +119,8 @@ impl<W: Write> Timehist<W> {
             }
             totals.switches += idle.n;
             let (time, share) = (msec_cut(idle.sum), percent(idle.sum, span, 2));
-            self.out.put(format_args!(
-                "    CPU {index:>2} idle for {time:>10}  msec  ({share:>6}%)\n"
-            ));
+            self.out
+                .put(format_args!("    CPU {index:>2} idle for {time:>10}  msec  ({share:>6}%)\n"));
         }
         let Totals { tasks, switches, run } = totals;
         self.out.put(format_args!("\n    Total number of unique tasks: {tasks}\n"));
