@@ -61,6 +61,17 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Show where two recorded runs part, and their figures side by side
     Diff(DiffArgs),
+    /// Show a trace as perf sched does: latency, timehist, map, or a summary
+    #[command(disable_help_flag = true, override_usage = "schedlab view TRACE --as VIEW [OPTIONS]")]
+    #[command(after_help = "`schedlab view --help` says more.")]
+    View(ViewArgs),
+}
+
+/// Arguments of `view`, which [`crate::view_args`] reads.
+#[derive(Args, Debug)]
+pub(crate) struct ViewArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) words: Vec<String>,
 }
 
 /// Arguments of commands that list or show.

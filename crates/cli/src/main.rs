@@ -12,6 +12,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod terminal;
+mod view_args;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ fn real_main() -> Exit {
         Command::Import(args) => commands::import::import(args, cli.common),
         Command::Diff(args) => commands::diff::diff(args),
         Command::Export(args) => commands::export::export(args, cli.common),
+        Command::View(args) => commands::view::view(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

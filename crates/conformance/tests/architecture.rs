@@ -16,6 +16,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("trace", 2),
     ("metrics", 2),
     ("sim", 3),
+    ("views", 3),
     ("lab", 4),
     ("report", 5),
     ("claims", 6),

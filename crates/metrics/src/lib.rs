@@ -14,6 +14,7 @@ mod histogram;
 mod interbench;
 mod metrics;
 mod schbench;
+mod spans;
 mod tasks;
 
 pub use cpu::CpuFigures;
@@ -24,3 +25,4 @@ pub use figures::{
 pub use interbench::InterbenchSamples;
 pub use metrics::{Config, MarkLabel, Metrics, RowId, RowLabel};
 pub use schbench::{SCHBENCH_PERCENTILES, SchbenchHistogram, schbench_bucket, schbench_printed};
+pub use spans::Spans;

@@ -10,4 +10,5 @@ mod resume;
 pub(crate) mod run;
 mod trace_file;
 mod trace_input;
+pub(crate) mod view;
 pub(crate) mod workloads;
