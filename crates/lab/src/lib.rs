@@ -9,10 +9,12 @@ pub mod batch;
 pub mod machine;
 pub mod metered;
 mod nearest;
+pub mod played;
 pub mod result;
 pub mod run;
 pub mod samples;
 pub mod sink;
 pub mod spec;
+mod translate;
 
 pub use nearest::nearest;
