@@ -40,6 +40,8 @@ fn real_main() -> Exit {
         Command::Policies(args) => commands::policies::policies(args),
         Command::Workloads(args) => commands::workloads::workloads(args),
         Command::Import(args) => commands::import::import(args, cli.common),
+        Command::Play(args) => commands::play::play(args, cli.common),
+        Command::Record(args) => commands::record::record(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

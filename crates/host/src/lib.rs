@@ -19,6 +19,8 @@ mod ops;
 #[cfg(target_os = "linux")]
 pub mod play;
 #[cfg(target_os = "linux")]
+pub mod record;
+#[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]
 mod stand_ins;
@@ -26,3 +28,7 @@ mod stand_ins;
 pub mod system;
 #[cfg(target_os = "linux")]
 mod task;
+#[cfg(target_os = "linux")]
+pub mod tracefs;
+#[cfg(target_os = "linux")]
+mod watcher;

@@ -19,6 +19,7 @@ use crate::played::{Counts, Note, Played, PlayedThread};
 use crate::rights::{Rights, missing};
 use crate::stand_ins::{refusal, stand_ins};
 use crate::task::{Task, lock};
+use crate::watcher::Watcher;
 use crate::{burn, calls};
 
 /// Threads that may be alive at once.
@@ -44,6 +45,8 @@ pub struct PlayOptions {
     pub cpus: CpuSet,
     /// Whether a change of class or nice value that is not allowed is left out and counted.
     pub ignore_rights: bool,
+    /// Size of each CPU's trace buffer in KiB; none = no tracepoints.
+    pub trace_kib: Option<u32>,
 }
 
 /// Why a workload was not played.
@@ -67,6 +70,7 @@ pub(crate) struct Shared {
     pub(crate) stop: AtomicBool,
     /// Changes of parameters that the kernel refused.
     pub(crate) refused: AtomicU64,
+    panicked: AtomicBool,
     seed: u64,
     cpus: CpuSet,
     start: AtomicU64,
@@ -236,6 +240,7 @@ impl Shared {
 fn live(mut player: Player) {
     calls::block_signals();
     let shared = Arc::clone(&player.shared);
+    let _alive = Alive(Arc::clone(&shared));
     let me = Arc::clone(&player.me);
     let tid = rustix::thread::gettid().as_raw_pid() as u32;
     me.tid.store(tid, Ordering::Release);
@@ -268,8 +273,19 @@ fn live(mut player: Player) {
     if let Some(parent) = me.parent.as_ref().and_then(std::sync::Weak::upgrade) {
         parent.child_gone();
     }
-    drop(player);
-    shared.live.fetch_sub(1, Ordering::AcqRel);
+}
+
+/// Counts a thread out, in whatever way it ends.
+struct Alive(Arc<Shared>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.panicked.store(true, Ordering::Release);
+            self.0.stop.store(true, Ordering::Release);
+        }
+        self.0.live.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 /// What comes before the program: parameters, CPUs, and for a task of the start the wait for it.
@@ -329,6 +345,9 @@ fn counts_of(tid: u32) -> Counts {
 ///
 /// # Errors
 /// [`PlayError`]; no thread is left behind in any case.
+///
+/// # Panics
+/// When a thread that plays panicked.
 pub fn play(
     workload: &Arc<Workload>,
     options: &PlayOptions,
@@ -357,12 +376,19 @@ pub fn play(
     calls::handle_nudges().map_err(failed)?;
     burn::calibrate();
     let shared = Arc::new(share(workload, objects, options));
+    let watcher = options.trace_kib.and_then(|kib| Watcher::start(kib, &mut remarks));
     let made = start_threads(&shared, n_start, stop);
-    let cut = made.is_ok().then(|| watch(&shared, options.length, stop));
+    let ending = made.is_ok().then(|| watch(&shared, options.length, stop));
     shared.stop.store(true, Ordering::Release);
     end_threads(&shared)?;
+    let seen = watcher.and_then(|watcher| watcher.finish(&mut remarks));
+    assert!(!shared.panicked.load(Ordering::Acquire), "a thread that plays a task panicked");
     made.map_err(|why| PlayError::Lacks(vec![why]))?;
-    conclude(&shared, remarks, cut.unwrap_or(Ending::Cut(calls::now())))
+    let mut played = conclude(&shared, remarks, ending.unwrap_or(Ending::Cut(calls::now())))?;
+    if let Some((recording, lost)) = seen {
+        (played.recording, played.lost) = (Some(recording), lost);
+    }
+    Ok(played)
 }
 
 fn share(workload: &Arc<Workload>, objects: Objects, options: &PlayOptions) -> Shared {
@@ -381,6 +407,7 @@ fn share(workload: &Arc<Workload>, objects: Objects, options: &PlayOptions) -> S
         objects,
         stop: AtomicBool::new(false),
         refused: AtomicU64::new(0),
+        panicked: AtomicBool::new(false),
         seed: options.seed,
         cpus: options.cpus,
         start: AtomicU64::new(0),

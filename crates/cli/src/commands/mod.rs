@@ -3,7 +3,9 @@
 
 pub(crate) mod claims;
 pub(crate) mod import;
+pub(crate) mod play;
 pub(crate) mod policies;
+pub(crate) mod record;
 mod resume;
 pub(crate) mod run;
 mod trace_file;

@@ -34,6 +34,20 @@ pub(crate) fn create(path: &str, job: &Job, digest: &str) -> Result<Sink, Failur
     })
 }
 
+/// A writer of recordings of this host for `path`.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn record_writer(path: &str) -> Result<Box<dyn RecordWriter>, Failure> {
+    let extension = Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or("");
+    if extension != "txt" {
+        let message = format!("{path}: recordings are written as .txt (ftrace text)");
+        return Err(Failure::new(Exit::Usage, message));
+    }
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    Ok(Box::new(FtraceWriter::new(BufWriter::new(file))))
+}
+
 fn header(job: &Job, digest: &str) -> SltHeader {
     let topo = &job.topo;
     let machine = format!(
