@@ -16,5 +16,6 @@ pub mod samples;
 pub mod sink;
 pub mod spec;
 mod translate;
+mod unseen;
 
 pub use nearest::nearest;

@@ -22,6 +22,7 @@ use schedlab_policy_api::{
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
 
 use crate::played::noted;
+use crate::unseen::with_unseen_switches;
 
 /// What happens to the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,7 @@ struct Translator<'p> {
     foreign_since: Vec<Option<Time>>,
     out: Translation,
     repaired: u64,
+    unseen: u64,
     begun: bool,
 }
 
@@ -97,11 +99,14 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
         foreign_since: vec![None; played.n_cpus],
         out: Translation::default(),
         repaired: 0,
+        unseen: 0,
         begun: false,
     };
-    let unwoken = woken_while_leaving(recording, &translator.index);
+    let (records, unseen) = with_unseen_switches(recording);
+    translator.unseen = unseen;
+    let unwoken = woken_while_leaving(&records, &translator.index);
     let mut notes = played.notes.iter().peekable();
-    let until = recording.records.iter().enumerate().take_while(|(_, r)| r.time <= played.end);
+    let until = records.iter().enumerate().take_while(|(_, r)| r.time <= played.end);
     for (at, record) in until {
         if !translator.begun && record.time >= played.start {
             translator.begin();
@@ -121,11 +126,11 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
 }
 
 /// Indices of switches away from sleepers that come back without a wake-up in between.
-fn woken_while_leaving(recording: &Recording, ours: &BTreeMap<Pid, usize>) -> BTreeSet<usize> {
+fn woken_while_leaving(records: &[TraceRecord], ours: &BTreeMap<Pid, usize>) -> BTreeSet<usize> {
     let mut found = BTreeSet::new();
     // Whether the next thing that happens to a thread is that it comes to a CPU.
     let mut comes_next: BTreeMap<Pid, bool> = BTreeMap::new();
-    for (at, record) in recording.records.iter().enumerate().rev() {
+    for (at, record) in records.iter().enumerate().rev() {
         match record.event {
             RecordEvent::Switch { prev, prev_state, next, .. } => {
                 let sleeps =
@@ -451,6 +456,13 @@ impl Translator<'_> {
                 "{} events were lost by the kernel's buffers; {} switches had to be repaired, and \
                  figures near them are off",
                 self.played.lost, self.repaired
+            ));
+        }
+        if self.unseen > 0 {
+            self.out.remarks.push(format!(
+                "this kernel did not write {} switches; they are placed by sched_stat_runtime, or \
+                 at the wake-up before them",
+                self.unseen
             ));
         }
         let length = end.saturating_since(self.played.start).as_ns();
