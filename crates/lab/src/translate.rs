@@ -64,6 +64,8 @@ struct Task {
     woken: Time,
     /// Runnable switches up to here are yields.
     yields_until: Time,
+    /// Whether its life has begun.
+    born: bool,
     /// Whether the switch away from it after its exit is still to come.
     leaves: bool,
     cpu: CpuId,
@@ -89,6 +91,7 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
         state: State::Away,
         woken: Time::ZERO,
         yields_until: Time::ZERO,
+        born: false,
         leaves: false,
         cpu: CpuId(0),
     });
@@ -179,7 +182,9 @@ impl Translator<'_> {
         self.begun = true;
         let start = self.played.start;
         for index in 0..self.tasks.len() {
-            if self.played.threads[index].parent.is_none() {
+            if self.played.threads[index].parent.is_some() {
+                self.tasks[index].state = State::Away;
+            } else {
                 let before = self.tasks[index].state;
                 self.born(start, index, None);
                 match before {
@@ -208,7 +213,18 @@ impl Translator<'_> {
         self.emit(at, SchedEvent::ProcessFork { task, parent });
         let now = self.now(at);
         self.out.steps.push((now, Step::Bind { task, thread: index }));
-        self.tasks[index].state = State::New;
+        (self.tasks[index].state, self.tasks[index].born) = (State::New, true);
+    }
+
+    /// A thread shows up whose fork was lost.
+    fn bear(&mut self, at: Time, pid: Pid) {
+        if let Some(index) = self.index.get(&pid).copied()
+            && self.begun
+            && !self.tasks[index].born
+        {
+            self.repaired += 1;
+            self.born(at, index, self.played.threads[index].parent);
+        }
     }
 
     fn first_wakeup(&mut self, at: Time, index: usize) {
@@ -295,7 +311,7 @@ impl Translator<'_> {
     fn fork(&mut self, at: Time, child: Pid) {
         let Some(index) = self.index.get(&child).copied() else { return };
         let parent = self.played.threads[index].parent;
-        if parent.is_some() && self.begun && self.tasks[index].state == State::Away {
+        if parent.is_some() && self.begun && !self.tasks[index].born {
             self.born(at, index, parent);
         }
     }
@@ -304,6 +320,7 @@ impl Translator<'_> {
         let Some(index) = self.index.get(&pid).copied() else { return };
         let Some(target) = self.cpu(target) else { return };
         let at = record.time;
+        self.bear(at, pid);
         match self.tasks[index].state {
             State::New => {
                 self.tasks[index].cpu = target;
@@ -332,6 +349,8 @@ impl Translator<'_> {
     }
 
     fn switch(&mut self, at: Time, cpu: CpuId, prev: Pid, state: RecordedState, next: Pid) {
+        self.bear(at, prev);
+        self.bear(at, next);
         let ours = |pid: Pid| self.index.get(&pid).copied();
         let (leaving, coming) = (ours(prev), ours(next));
         let mut out = None;
