@@ -11,27 +11,44 @@ use crate::terminal;
 
 /// Exit codes; they are part of the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum Exit {
     /// Done, and all checks passed.
-    Done = 0,
+    Done,
     /// A claim, check or goal failed.
-    CheckFailed = 1,
+    CheckFailed,
     /// The command line is wrong.
-    Usage = 2,
+    Usage,
     /// An input is wrong.
-    Input = 3,
+    Input,
     /// This host lacks something.
-    Host = 4,
+    Host,
     /// A bug in schedlab.
-    Bug = 70,
+    Bug,
     /// Interrupted; results so far are kept.
-    Interrupted = 130,
+    Interrupted,
+    /// The code of a command that was run for the user.
+    Command(u8),
+}
+
+impl Exit {
+    /// The number.
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::CheckFailed => 1,
+            Self::Usage => 2,
+            Self::Input => 3,
+            Self::Host => 4,
+            Self::Bug => 70,
+            Self::Interrupted => 130,
+            Self::Command(code) => code,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(exit as u8)
+        Self::from(exit.code())
     }
 }
 

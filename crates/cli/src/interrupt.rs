@@ -15,7 +15,7 @@ pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let seen = Arc::clone(&flag);
     ctrlc::set_handler(move || {
         if seen.swap(true, Ordering::Relaxed) {
-            std::process::exit(Exit::Interrupted as i32);
+            std::process::exit(i32::from(Exit::Interrupted.code()));
         }
     })
     .map_err(|error| Failure::new(Exit::Host, format!("cannot handle signals: {error}")))?;

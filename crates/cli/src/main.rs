@@ -44,6 +44,8 @@ fn real_main() -> Exit {
         Command::Diff(args) => commands::diff::diff(args),
         Command::Export(args) => commands::export::export(args, cli.common),
         Command::View(args) => commands::view::view(args, cli.common),
+        Command::Play(args) => commands::play::play(args, cli.common),
+        Command::Record(args) => commands::record::record(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

@@ -11,11 +11,14 @@ pub mod machine;
 pub mod metered;
 pub mod moment;
 mod nearest;
+pub mod played;
 pub mod recipe;
 pub mod result;
 pub mod run;
 pub mod samples;
 pub mod sink;
 pub mod spec;
+mod translate;
+mod unseen;
 
 pub use nearest::nearest;

@@ -76,6 +76,16 @@ impl Metered {
         first + instance.min(n.saturating_sub(1))
     }
 
+    /// Index of the row of a task.
+    pub(crate) fn row_index(&self, template: TemplateId, instance: u32) -> usize {
+        self.row(template, instance) as usize
+    }
+
+    /// Counts `task`, just forked, in the row of this instance of `template`.
+    pub(crate) fn bind(&mut self, task: TaskId, template: TemplateId, instance: u32) {
+        self.metrics.bind(task, RowId(self.row(template, instance)));
+    }
+
     /// Name of the row in which a task counts.
     pub fn name(&self, template: TemplateId, instance: u32) -> &str {
         &self.names[self.row(template, instance) as usize]
@@ -102,7 +112,6 @@ impl HostObserver for Metered {
         instance: u32,
         _facts: &NewTask,
     ) {
-        let row = self.row(template, instance);
-        self.metrics.bind(task, RowId(row));
+        self.bind(task, template, instance);
     }
 }

@@ -64,11 +64,15 @@ impl Job {
     }
     /// The instant at which the run is cut, if it has not ended before.
     pub fn end(&self) -> Time {
-        let length = self.duration.or(self.workload.duration).unwrap_or_else(|| {
-            if may_run_for_ever(&self.workload) { DEFAULT_DURATION } else { Nanos::MAX }
-        });
-        Time::ZERO.saturating_add(length)
+        Time::ZERO.saturating_add(length(&self.workload, self.duration))
     }
+}
+
+/// How far a run of `workload` goes if the user asks for `duration`; [`Nanos::MAX`] = to its end.
+pub fn length(workload: &Workload, duration: Option<Nanos>) -> Nanos {
+    duration
+        .or(workload.duration)
+        .unwrap_or_else(|| if may_run_for_ever(workload) { DEFAULT_DURATION } else { Nanos::MAX })
 }
 
 /// Whether some program has a loop without end.

@@ -48,6 +48,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// A fault that shows only where the workload is to run, with its place in the text.
+    pub fn locate(&self, invalid: &Invalid) -> Located {
+        located(invalid, &self.origins, &self.source_text)
+    }
+
     /// Checks that the machine has every CPU the workload names, and points at the first it lacks.
     ///
     /// # Errors

@@ -113,7 +113,7 @@ fn comparison(
     }
 }
 
-fn write(
+pub(crate) fn write(
     output: &dyn Output,
     comparisons: &[Comparison],
     is_matrix: bool,
@@ -169,18 +169,18 @@ pub(crate) fn standard_input() -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn exit_of(kind: LoadErrorKind) -> Exit {
+pub(crate) fn exit_of(kind: LoadErrorKind) -> Exit {
     match kind {
         LoadErrorKind::Usage => Exit::Usage,
         LoadErrorKind::Input => Exit::Input,
     }
 }
 
-fn source_of(loaded: &Loaded) -> Source<'_> {
+pub(crate) fn source_of(loaded: &Loaded) -> Source<'_> {
     Source::Text(loaded.source_text.as_bytes())
 }
 
-fn place(file: &str, fault: &schedlab_units::Located) -> String {
+pub(crate) fn place(file: &str, fault: &schedlab_units::Located) -> String {
     let blank = if fault.at.is_some() { "" } else { " " };
     format!("{file}:{blank}{fault}")
 }
@@ -273,7 +273,7 @@ fn simulate(
     outcomes.into_iter().map(|outcome| outcome.transpose().map_err(run_failure)).collect()
 }
 
-fn run_failure(error: RunError) -> Failure {
+pub(crate) fn run_failure(error: RunError) -> Failure {
     let exit = match error {
         RunError::Sim(_) => Exit::Input,
         RunError::Trace(_) => Exit::Host,
@@ -311,7 +311,7 @@ fn compare_again(
 }
 
 /// The warnings of the runs, those of further seeds of a policy only counted.
-fn run_warnings(outputs: &[RunOutput]) -> Vec<String> {
+pub(crate) fn run_warnings(outputs: &[RunOutput]) -> Vec<String> {
     let mut warnings = Vec::new();
     let n_columns = outputs.iter().map(|output| output.result.column + 1).max().unwrap_or(0);
     for column in 0..n_columns {
@@ -331,7 +331,7 @@ fn run_warnings(outputs: &[RunOutput]) -> Vec<String> {
     warnings
 }
 
-fn workload_info(loaded: &Loaded, warnings: Vec<String>) -> WorkloadInfo {
+pub(crate) fn workload_info(loaded: &Loaded, warnings: Vec<String>) -> WorkloadInfo {
     let workload = &loaded.workload;
     WorkloadInfo {
         name: workload.name.clone(),

@@ -11,7 +11,7 @@ use schedlab_lab::sink::{Sink, TraceSink, WithValues};
 use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_report::model::VERSION;
 use schedlab_trace::slt::SltWriter;
-use schedlab_trace::{Recorder, TaskLabel, WRITTEN, WrittenForm, written_form};
+use schedlab_trace::{RecordWriter, Recorder, TaskLabel, WRITTEN, WrittenForm, written_form};
 use schedlab_units::{TaskId, Time};
 
 use crate::exit::{Exit, Failure};
@@ -55,6 +55,17 @@ pub(crate) fn unknown_form(path: &str, more: &[&str]) -> Failure {
 
 fn extension(path: &str) -> &str {
     Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or("")
+}
+
+/// A writer of recordings of this host for `path`.
+///
+/// # Errors
+/// As [`create`].
+pub(crate) fn record_writer(path: &str) -> Result<Box<dyn RecordWriter>, Failure> {
+    let form = form(path).ok_or_else(|| unknown_form(path, &[]))?;
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    let origin = format!("schedlab {VERSION}: a recording of this host");
+    Ok(form.open(Box::new(BufWriter::new(file)), &origin))
 }
 
 struct Slt(SltWriter<BufWriter<File>>);

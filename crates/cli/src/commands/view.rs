@@ -217,7 +217,7 @@ struct WhileWatched<W>(W);
 impl<W: Write> WhileWatched<W> {
     fn watch<T>(result: io::Result<T>) -> io::Result<T> {
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::BrokenPipe) {
-            std::process::exit(Exit::Done as i32);
+            std::process::exit(Exit::Done.code().into());
         }
         result
     }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! System calls that the safe crates do not have, and the few that need a word of explanation.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::thread::ClockId;
+use rustix::time::{Timespec, clock_getres, clock_gettime};
+use schedlab_policy_api::SchedClass;
+use schedlab_units::{Nanos, Time};
+
+/// Signal that makes a blocked thread look whether it must end.
+const NUDGE: libc::c_int = libc::SIGUSR1;
+/// Signal that stands for the workload's own.
+const SIGNAL: libc::c_int = libc::SIGUSR2;
+
+fn time_of(at: Timespec) -> Time {
+    Time::from_ns(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64)
+}
+
+pub(crate) fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
+}
+
+/// `CLOCK_MONOTONIC`.
+#[inline]
+pub(crate) fn now() -> Time {
+    time_of(clock_gettime(rustix::time::ClockId::Monotonic))
+}
+
+/// CPU time of the calling thread.
+#[inline]
+pub(crate) fn cpu_time() -> Nanos {
+    Nanos::from_ns(time_of(clock_gettime(rustix::time::ClockId::ThreadCPUTime)).as_ns())
+}
+
+/// Length of a tick: the resolution of the coarse clock is exactly one.
+pub(crate) fn tick() -> Nanos {
+    Nanos::from_ns(time_of(clock_getres(rustix::time::ClockId::RealtimeCoarse)).as_ns())
+}
+
+/// Sleeps until `at`, or until a signal comes.
+pub(crate) fn sleep_until(at: Time) -> io::Result<()> {
+    let at = timespec(at.as_ns());
+    Ok(rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &at)?)
+}
+
+extern "C" fn do_nothing(_signal: libc::c_int) {}
+
+/// Gives the nudge a handler that does nothing, so that it ends blocking calls and nothing else.
+pub(crate) fn handle_nudges() -> io::Result<()> {
+    // SAFETY: an all-zero sigaction is a valid value, and its mask is then set by `sigemptyset`;
+    // the handler touches nothing, which is safe in any context.
+    let outcome = unsafe {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
+        action.sa_sigaction = do_nothing as *const () as libc::sighandler_t;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(NUDGE, &raw const action, std::ptr::null_mut())
+    };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigemptyset` initialises the whole set before it is read.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), *signal);
+        }
+        set.assume_init()
+    }
+}
+
+/// Keeps the workload's signal pending until it is waited for, and the user's signals away.
+pub(crate) fn block_signals() {
+    let set = set_of(&[SIGNAL, libc::SIGINT, libc::SIGTERM, libc::SIGHUP]);
+    // SAFETY: the set is initialised, and the old mask is not asked for.
+    unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Takes the workload's signal; waits at most `limit` for it.
+///
+/// # Errors
+/// `WouldBlock` when the time is over, `Interrupted` when another signal came.
+pub(crate) fn wait_for_signal(limit: Option<Nanos>) -> io::Result<()> {
+    let set = set_of(&[SIGNAL]);
+    let limit = limit.map(|limit| libc::timespec {
+        tv_sec: (limit.as_ns() / 1_000_000_000) as libc::time_t,
+        tv_nsec: (limit.as_ns() % 1_000_000_000) as _,
+    });
+    let limit = limit.as_ref().map_or(std::ptr::null(), |limit| limit as *const libc::timespec);
+    // SAFETY: set and limit outlive the call, and no information is asked for.
+    let signal = unsafe { libc::sigtimedwait(&raw const set, std::ptr::null_mut(), limit) };
+    if signal >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+fn send(tid: u32, signal: libc::c_int) {
+    // SAFETY: sends a signal to a thread of this process; both signals are blocked or handled in
+    // every thread that plays, and a thread that is gone is an error without effect.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+}
+
+/// Makes a blocked thread of this process look around.
+pub(crate) fn nudge(tid: u32) {
+    send(tid, NUDGE);
+}
+
+/// Sends the workload's signal to a thread of this process; one already pending stays one.
+pub(crate) fn signal(tid: u32) {
+    send(tid, SIGNAL);
+}
+
+/// `struct sched_attr` in its first form, which every kernel since 3.14 takes.
+#[repr(C)]
+struct SchedAttr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+/// Sets the calling thread's scheduling parameters.
+///
+/// A slice is asked for by `sched_runtime`, which kernels before 6.12 ignore.
+pub(crate) fn set_sched(
+    class: SchedClass,
+    nice: i32,
+    priority: u8,
+    slice: Nanos,
+) -> io::Result<()> {
+    let policy = match class {
+        SchedClass::Normal => libc::SCHED_OTHER,
+        SchedClass::Fifo => libc::SCHED_FIFO,
+        SchedClass::Rr => libc::SCHED_RR,
+        SchedClass::Batch => libc::SCHED_BATCH,
+        SchedClass::Idle => libc::SCHED_IDLE,
+        SchedClass::Iso => return Err(io::ErrorKind::Unsupported.into()),
+    };
+    let attr = SchedAttr {
+        size: size_of::<SchedAttr>() as u32,
+        policy: policy as u32,
+        flags: 0,
+        nice: if class.is_rt() { 0 } else { nice },
+        priority: if class.is_rt() { u32::from(priority) } else { 0 },
+        runtime: if class.is_rt() { 0 } else { slice.as_ns() },
+        deadline: 0,
+        period: 0,
+    };
+    // SAFETY: the structure is of the size it names and lives until the call returns.
+    let outcome = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attr, 0) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! What a play refuses, and what it plays by something else that must be told.
+
+use schedlab_policy_api::SchedClass;
+use schedlab_workload::ir::{Op, ProcessSpec, Workload};
+use schedlab_workload::{Invalid, Place};
+
+/// The first thing that no kernel can play, with its place.
+pub(crate) fn refusal(workload: &Workload) -> Option<Invalid> {
+    let message = "SCHED_ISO is a class of the BFS and staircase patches; this kernel has none";
+    let refuse = |place| Some(Invalid { place, message: message.to_string() });
+    for (index, spec) in workload.tasks.iter().enumerate() {
+        if spec.sched.is_some_and(|sched| sched.class == SchedClass::Iso) {
+            return refuse(Place::Task(index));
+        }
+    }
+    for (program, text) in workload.programs.iter().enumerate() {
+        for (op, what) in text.ops.iter().enumerate() {
+            if let Op::SetSched(sched) = what
+                && sched.class == SchedClass::Iso
+            {
+                return refuse(Place::Op { program, op });
+            }
+        }
+    }
+    None
+}
+
+/// What is played by something else, one sentence each.
+pub(crate) fn stand_ins(workload: &Workload) -> Vec<String> {
+    let ops = || workload.programs.iter().flat_map(|program| &program.ops);
+    let mut remarks = Vec::new();
+    let mut tell = |applies: bool, text: &str| {
+        if applies {
+            remarks.push(text.to_string());
+        }
+    };
+    let forks = ops().any(|op| matches!(op, Op::Fork { thread: false, .. }));
+    let own = workload.tasks.iter().filter(|t| t.at_start && t.process == ProcessSpec::Own);
+    tell(
+        forks || own.count() > 1,
+        "processes are played as threads of one process: switches between them change no address \
+         space",
+    );
+    tell(
+        workload.tasks.iter().any(|task| task.process == ProcessSpec::Kernel),
+        "kernel threads are played as threads of this process",
+    );
+    tell(
+        ops().any(|op| matches!(op, Op::Exec)),
+        "exec is played without a new image: the thread keeps its CPU, nothing is balanced",
+    );
+    tell(
+        ops().any(|op| matches!(op, Op::Kernel(_) | Op::SignalTaking { .. })),
+        "work in the kernel is played in user mode, where it can be preempted",
+    );
+    tell(
+        ops().any(|op| matches!(op, Op::Disk(_))),
+        "waits for disks are played as timer sleeps: interruptible, ended by a timer interrupt",
+    );
+    tell(
+        ops().any(|op| matches!(op, Op::Interrupt { .. })),
+        "interrupts of devices are played as timers that expire at the same instants",
+    );
+    remarks
+}

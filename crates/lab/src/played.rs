@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Plays on this host as results: what tracepoints showed of our threads becomes the stream of
+//! events that figures are computed from.
+//!
+//! With a recording every figure is exact. Without one the kernel's own counts give times and
+//! switches, and what they do not tell is zero or missing, with a remark.
+
+use schedlab_host::played::{Noted, Played};
+use schedlab_metrics::{Figures, GroupFigures, RunFigures};
+use schedlab_policy_api::{Observer, SchedEvent};
+use schedlab_units::{Hz, Nanos, TaskId, Time};
+use schedlab_workload::Workload;
+
+use crate::metered::Metered;
+use crate::result::RunResult;
+use crate::translate::{Step, Translation, translate};
+
+/// What identifies a column of plays.
+#[derive(Clone, Debug)]
+pub struct PlayedAs {
+    /// Which column it is, from 0.
+    pub column: usize,
+    /// The kernel's version.
+    pub kernel: String,
+    /// Its tick rate.
+    pub hz: Hz,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// The name of the policy of a play.
+pub const HOST: &str = "host";
+
+/// The result of `played`, and what a reader must know about it.
+pub fn result_of(workload: &Workload, played: &Played, id: &PlayedAs) -> (RunResult, Vec<String>) {
+    let mut remarks = played.remarks.clone();
+    let (figures, events, stats) = match &played.recording {
+        Some(recording) => {
+            let translation = translate(played, recording);
+            remarks.extend(translation.remarks.iter().cloned());
+            let stats = vec![
+                ("ops".to_string(), i64::try_from(played.ops).unwrap_or(i64::MAX)),
+                ("other_ns".to_string(), ns_i64(translation.foreign)),
+                ("lost_events".to_string(), i64::try_from(played.lost).unwrap_or(i64::MAX)),
+            ];
+            let events = translation.steps.len() as u64;
+            (from_events(workload, played, &translation), events, stats)
+        }
+        None => {
+            remarks.push(
+                "no tracepoints: wake-ups, migrations, forks' first waits, latencies and times of \
+                 CPUs are not known (0 or missing); run and wait times are the kernel's own"
+                    .to_string(),
+            );
+            let ops = i64::try_from(played.ops).unwrap_or(i64::MAX);
+            (from_counts(workload, played), 0, vec![("ops".to_string(), ops)])
+        }
+    };
+    let result = RunResult {
+        column: id.column,
+        policy: HOST.to_string(),
+        variant: id.kernel.clone(),
+        settings: Vec::new(),
+        hz: id.hz,
+        seed: id.seed,
+        fingerprint: 0,
+        events,
+        complete: played.complete,
+        figures,
+        policy_stats: stats,
+    };
+    (result, remarks)
+}
+
+fn ns_i64(span: Nanos) -> i64 {
+    i64::try_from(span.as_ns()).unwrap_or(i64::MAX)
+}
+
+fn from_events(workload: &Workload, played: &Played, translation: &Translation) -> RunFigures {
+    let mut metered = Metered::new(workload, played.n_cpus, Nanos::ZERO);
+    for (now, step) in &translation.steps {
+        match *step {
+            Step::Event(event) => metered.event(*now, &event),
+            Step::Bind { task, thread } => {
+                let thread = &played.threads[thread];
+                metered.bind(task, thread.template, thread.instance);
+            }
+        }
+    }
+    metered.finish(Time::ZERO + played.end.saturating_since(played.start))
+}
+
+/// Figures from the kernel's counts of each thread.
+fn from_counts(workload: &Workload, played: &Played) -> RunFigures {
+    let mut metered = Metered::new(workload, played.n_cpus, Nanos::ZERO);
+    let zero = |at: Time| Time::ZERO + at.min(played.end).saturating_since(played.start);
+    // Marks, deadlines and lives go the usual way; the times of tasks are filled in afterwards.
+    let mut steps: Vec<(Time, usize, u8)> = Vec::new();
+    for (index, thread) in played.threads.iter().enumerate() {
+        steps.push((zero(thread.born), index, 0));
+        if let Some(exit) = thread.exit.filter(|exit| *exit <= played.end) {
+            steps.push((zero(exit), index, 2));
+        }
+    }
+    steps.sort_by_key(|(time, index, kind)| (*time, *kind, *index));
+    let mut notes = played.notes.iter().peekable();
+    for (now, index, kind) in steps {
+        while let Some(note) = notes.next_if(|note| zero(note.time) < now) {
+            tell(&mut metered, zero(note.time), note.thread, note.what, played.start);
+        }
+        let task = TaskId::from_index(index);
+        let thread = &played.threads[index];
+        if kind == 0 {
+            let parent = thread.parent.map(TaskId::from_index);
+            metered.event(now, &SchedEvent::ProcessFork { task, parent });
+            metered.bind(task, thread.template, thread.instance);
+        } else {
+            let cpu = schedlab_units::CpuId(0);
+            metered.event(now, &SchedEvent::ProcessExit { task, cpu });
+        }
+    }
+    for note in notes {
+        tell(&mut metered, zero(note.time), note.thread, note.what, played.start);
+    }
+    let rows: Vec<usize> = played
+        .threads
+        .iter()
+        .map(|thread| metered.row_index(thread.template, thread.instance))
+        .collect();
+    let mut figures = metered.finish(zero(played.end));
+    for (thread, row) in played.threads.iter().zip(rows) {
+        let Some(task) = figures.tasks.iter_mut().find(|task| task.id as usize == row) else {
+            continue;
+        };
+        add_counts(&mut task.figures, thread.counts.run, thread.counts.wait.unwrap_or_default());
+        task.figures.voluntary += thread.counts.voluntary;
+        task.figures.involuntary += thread.counts.involuntary;
+        figures.totals.voluntary += thread.counts.voluntary;
+        figures.totals.involuntary += thread.counts.involuntary;
+    }
+    for group in &mut figures.groups {
+        *group = sum_of(group, &figures.tasks);
+    }
+    figures
+}
+
+/// Takes times out of the sleep that the row consists of so far; a life is never exceeded.
+fn add_counts(figures: &mut Figures, run: Nanos, wait: Nanos) {
+    let run = run.min(figures.sleep);
+    figures.run += run;
+    figures.sleep = figures.sleep.saturating_sub(run);
+    let wait = wait.min(figures.sleep);
+    figures.wait += wait;
+    figures.sleep = figures.sleep.saturating_sub(wait);
+}
+
+fn sum_of(group: &GroupFigures, tasks: &[schedlab_metrics::TaskFigures]) -> GroupFigures {
+    let mut sum = Figures::default();
+    for task in tasks.iter().filter(|task| task.group == group.name) {
+        let figures = &task.figures;
+        sum.lives += figures.lives;
+        sum.run += figures.run;
+        sum.wait += figures.wait;
+        sum.sleep += figures.sleep;
+        sum.life += figures.life;
+        sum.voluntary += figures.voluntary;
+        sum.involuntary += figures.involuntary;
+    }
+    GroupFigures { name: group.name.clone(), figures: sum }
+}
+
+fn tell(metered: &mut Metered, now: Time, thread: usize, what: Noted, start: Time) {
+    let task = TaskId::from_index(thread);
+    if let Some(event) = noted(task, what, start, Time::ZERO) {
+        metered.event(now, &event);
+    }
+}
+
+/// The event that a note is; times of notes are the host's, those of events count from `start`.
+pub(crate) fn noted(task: TaskId, what: Noted, start: Time, woken: Time) -> Option<SchedEvent> {
+    Some(match what {
+        Noted::Count { mark, n } => SchedEvent::MarkCount { task, mark, n },
+        Noted::Latency { mark, ns } => SchedEvent::MarkLatency { task, mark, ns },
+        Noted::Deadline { release, within } => {
+            let release = release.map_or(woken, |at| Time::ZERO + at.saturating_since(start));
+            SchedEvent::Deadline { task, due: release.saturating_add(within) }
+        }
+        Noted::Yield { .. } => SchedEvent::Yield { task },
+        Noted::Exec => SchedEvent::ProcessExec { task },
+        Noted::Sched { nice, class, rt_priority } => {
+            SchedEvent::PrioChange { task, nice, class, rt_priority }
+        }
+    })
+}
