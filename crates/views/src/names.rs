@@ -53,7 +53,10 @@ impl Names {
             }
             RecordEvent::Fork { parent, parent_comm, child, child_comm } => {
                 self.name(parent, parent_comm, comms);
-                *self.known(child) = Known { parent: Some(parent), ..Known::default() };
+                // The process may have been told already: readers look ahead.
+                let process = self.known(child).process;
+                let parent = Some(parent);
+                *self.known(child) = Known { process, parent, ..Known::default() };
                 self.name(child, child_comm, comms);
             }
             RecordEvent::Exec { .. }

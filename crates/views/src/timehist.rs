@@ -322,6 +322,9 @@ impl<W: Write> RecordSink for Timehist<W> {
                 self.wake(record, pid, comms);
             }
             RecordEvent::Migrate { pid, .. } => self.migrate(record, pid, comms),
+            RecordEvent::Lost { count } if self.rows_wanted() && self.choice.time(record.time) => {
+                self.lost_row(record, count);
+            }
             RecordEvent::Fork { child, .. } => {
                 // A number used again is another thread; what the old one had is in its sums.
                 if let Some(thread) = self.threads.get_mut(&child) {

@@ -181,3 +181,28 @@ fn views_of_text_and_perf_data_are_the_same() {
     let by_thread = LatencyOptions { pids: true, ..LatencyOptions::default() };
     assert_eq!(latency(TIMER, by_thread.clone()), latency(data, by_thread));
 }
+
+#[test]
+fn lost_events_are_told_where_they_are_missing() {
+    let first = SWITCHES.lines().next().expect("a line");
+    let trace = SWITCHES.replacen(first, &format!("{first}\nCPU:0 [LOST 3 EVENTS]"), 1);
+    let shown = timehist(trace.as_bytes(), TimehistOptions::default());
+    assert!(shown.contains("       1.000100 lost 3 events on cpu 0\n"), "{shown}");
+    let shown = latency(trace.as_bytes(), LatencyOptions::default());
+    assert!(shown.contains("INFO: 33.333% lost events (3 out of 9, in 1 chunks)"), "{shown}");
+    let mut view = Summary::new();
+    let (found, comms) = feed(trace.as_bytes(), &mut view);
+    let shown = text(view.text(&found, &comms, Vec::new()).expect("memory"));
+    assert!(shown.contains("1 stretches contradict"), "{shown}");
+}
+
+#[test]
+fn process_of_a_thread_is_known_at_its_first_switch() {
+    let trace = "\
+a 10/10 [000] 1.000000: sched:sched_process_fork: comm=a pid=10 child_comm=a child_pid=11
+a 10/10 [000] 1.000100: sched:sched_switch: prev_comm=a prev_pid=10 prev_prio=120 prev_state=S ==> next_comm=a next_pid=11 next_prio=120
+a 10/11 [000] 1.000200: sched:sched_switch: prev_comm=a prev_pid=11 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0 next_prio=120
+";
+    let shown = timehist(trace.as_bytes(), TimehistOptions::default());
+    assert!(shown.contains("a[11/10] "), "{shown}");
+}

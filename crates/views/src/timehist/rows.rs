@@ -80,6 +80,14 @@ impl<W: Write> Timehist<W> {
         self.put_row(row);
     }
 
+    /// A notice that the CPU lost `count` events; 0 is an unknown number.
+    pub(super) fn lost_row(&mut self, record: &TraceRecord, count: u64) {
+        self.head();
+        let n = if count == 0 { String::new() } else { format!("{count} ") };
+        let (time, cpu) = (seconds(record.time), record.cpu);
+        self.out.put(format_args!("{time:>15} lost {n}events on cpu {cpu}\n"));
+    }
+
     pub(super) fn put_row(&mut self, row: Row) {
         self.head();
         self.name_width = self.name_width.max(row.name.chars().count());
