@@ -40,7 +40,19 @@ pub(crate) struct LostBefore {
 pub(crate) struct Page<'a> {
     data: Bytes<'a>,
     time: u64,
+    /// Offset of the end of the data.
+    end: usize,
     pub(crate) lost: Option<LostBefore>,
+}
+
+/// How far a page has been read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Mark {
+    /// Offset of the next event, and of the end of the data.
+    pub(crate) at: usize,
+    end: usize,
+    /// Time of the event before.
+    time: u64,
 }
 
 impl<'a> Page<'a> {
@@ -64,7 +76,19 @@ impl<'a> Page<'a> {
             let count = is_counted.then(|| input.take(u64::from(layout.long_size))).flatten();
             LostBefore { count: count.map(|word| layout.endian.unsigned(word)) }
         });
-        Ok(Self { data: Bytes::new(data, layout.endian), time, lost })
+        let end = 8 + usize::from(layout.long_size) + data.len();
+        Ok(Self { data: Bytes::new(data, layout.endian), time, end, lost })
+    }
+
+    /// The page of these bytes again, read as far as `mark`.
+    pub(crate) fn resume(bytes: &'a [u8], layout: Layout, mark: Mark) -> Self {
+        let Mark { at, end, time } = mark;
+        let data = Bytes::new(bytes.get(at..end).unwrap_or(&[]), layout.endian);
+        Self { data, time, end, lost: None }
+    }
+    /// How far the page has been read.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark { at: self.end - self.data.rest.len(), end: self.end, time: self.time }
     }
 
     /// The next event.

@@ -28,6 +28,7 @@ fn perf_data_holds_what_its_text_holds() {
         ("vm-groups.data.zst", "vm-groups.txt"),
         ("vm-jobs.data.zst", "vm-jobs.txt.zst"),
         ("pipe.data.zst", "pipe.txt"),
+        ("packed.data.zst", "packed.txt"),
     ] {
         let (data, text) = (unpacked(data), unpacked(text));
         assert_eq!(data.summary.format, Format::PerfData);

@@ -13,15 +13,15 @@ const HEADER_SIZE: u64 = 104;
 /// Size of the header of a pipe.
 const PIPE_HEADER_SIZE: u64 = 16;
 /// The most that a section is read into memory. Formats of all events of a kernel take 2 to 3 MB.
-const SECTION_MAX: u64 = 256 << 20;
-/// The most attributes that make sense: events times CPUs.
-const ATTRS_MAX: u64 = 1 << 20;
+const SECTION_MAX: u64 = 64 << 20;
+/// The most attributes that make sense, and the most ids of all of them: events times CPUs.
+const ATTRS_MAX: u64 = 1 << 16;
+pub(super) const IDS_MAX: u64 = 1 << 20;
+/// The most that is read of a feature that is only shown.
+const FEATURE_MAX: u64 = 4096;
 
-/// Features by their bit.
-const TRACING_DATA: usize = 1;
-const OS_RELEASE: usize = 4;
-const PERF_VERSION: usize = 5;
-const N_CPUS: usize = 7;
+/// Bit of the feature that holds the event formats.
+const TRACING_DATA: u64 = 1;
 
 /// A fault at a byte of the file.
 pub(super) fn fault(offset: u64, message: impl std::fmt::Display) -> Located {
@@ -37,8 +37,60 @@ pub(super) struct Head {
     pub(super) records: (u64, Option<u64>),
     /// The block of event formats and where it stands; a pipe has it among its records.
     pub(super) tracing_data: Option<(u64, Vec<u8>)>,
-    /// Kernel, perf and CPUs, as far as the file says.
-    pub(super) origin: String,
+    pub(super) origin: Origin,
+}
+
+/// What is shown of a file's features. The name of the host is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Feature {
+    Release,
+    PerfVersion,
+    CpuCount,
+}
+
+impl Feature {
+    /// The feature with this bit.
+    pub(super) fn of_bit(bit: u64) -> Option<Self> {
+        match bit {
+            4 => Some(Self::Release),
+            5 => Some(Self::PerfVersion),
+            7 => Some(Self::CpuCount),
+            _ => None,
+        }
+    }
+}
+
+/// Kernel, perf and CPUs, as far as the file says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origin {
+    release: Option<String>,
+    perf: Option<String>,
+    cpus: Option<u32>,
+}
+
+impl Origin {
+    /// Takes the content of a feature.
+    pub(super) fn take(&mut self, feature: Feature, bytes: &[u8], endian: Endian) {
+        match feature {
+            Feature::Release => self.release = text(bytes, endian),
+            Feature::PerfVersion => self.perf = text(bytes, endian),
+            // Available, then online.
+            Feature::CpuCount => {
+                self.cpus = bytes.get(4..).and_then(|b| Bytes::new(b, endian).u32());
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts = [
+            self.release.as_ref().map(|release| format!("Linux {release}")),
+            self.perf.as_ref().map(|version| format!("perf {version}")),
+            self.cpus.map(|n| format!("{n} CPUs")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
 }
 
 /// Reads up to the records.
@@ -59,7 +111,7 @@ pub(super) fn head<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
             attrs: Attrs::default(),
             records: (PIPE_HEADER_SIZE, None),
             tracing_data: None,
-            origin: String::new(),
+            origin: Origin::default(),
         });
     }
     let header = section(input, 0, HEADER_SIZE, "header")?;
@@ -81,7 +133,7 @@ pub(super) fn head<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
         attrs,
         records: (records.0, Some(end)),
         tracing_data: None,
-        origin: String::new(),
+        origin: Origin::default(),
     };
     read_features(input, end, &features, &mut head)?;
     Ok(head)
@@ -123,17 +175,21 @@ fn read_attrs<R: Read + Seek>(
     if size / attr_size > ATTRS_MAX {
         return Err(fault(32, format!("{} attributes", size / attr_size)));
     }
-    let mut attrs = Attrs::default();
+    let (mut attrs, mut n_ids) = (Attrs::default(), 0);
     let bytes = section(input, offset, size, "section of attributes")?;
     for (index, entry) in bytes.chunks_exact(attr_size as usize).enumerate() {
         let at = offset + index as u64 * attr_size;
         let attr = Attr::parse(entry, endian).ok_or_else(|| fault(at, "no attribute"))?;
         let mut ids = Bytes::new(&entry[own_size as usize..], endian);
         let (ids_at, ids_size) = (ids.u64().unwrap_or(0), ids.u64().unwrap_or(0));
+        // Several events may claim one list, so the size of the file is no bound.
+        n_ids += ids_size / 8;
+        if n_ids > IDS_MAX {
+            return Err(fault(at, format!("{n_ids} ids of events")));
+        }
         let ids = section(input, ids_at, ids_size, "list of ids")?;
         attrs.push(attr, ids.chunks_exact(8).map(|id| endian.unsigned(id)));
     }
-    attrs.sort();
     Ok(attrs)
 }
 
@@ -144,8 +200,6 @@ fn read_features<R: Read + Seek>(
     head: &mut Head,
 ) -> Result<(), Located> {
     let present = (0..256).filter(|bit| features[bit / 64] >> (bit % 64) & 1 == 1);
-    let mut release = String::new();
-    let mut others = Vec::new();
     let length = input.seek(SeekFrom::End(0)).map_err(|error| fault(table, error))?;
     for (index, feature) in present.enumerate() {
         let entry = section(input, table + 16 * index as u64, 16, "table of features")?;
@@ -155,30 +209,23 @@ fn read_features<R: Read + Seek>(
         if offset.checked_add(size).is_none_or(|end| end > length) {
             return Err(fault(length, "the file ends inside its section of a feature"));
         }
-        if !matches!(feature, TRACING_DATA | OS_RELEASE | PERF_VERSION | N_CPUS) {
-            continue;
-        }
-        let bytes = section(input, offset, size, "section of a feature")?;
-        match feature {
-            TRACING_DATA => head.tracing_data = Some((offset, bytes)),
-            OS_RELEASE => release = format!("Linux {}", text(&bytes, head.endian)),
-            N_CPUS => {
-                // Available, then online.
-                let online = Bytes::new(bytes.get(4..).unwrap_or(&[]), head.endian).u32();
-                others.extend(online.map(|n| format!("{n} CPUs")));
-            }
-            _ => others.push(format!("perf {}", text(&bytes, head.endian))),
+        if feature as u64 == TRACING_DATA {
+            let bytes = section(input, offset, size, "section of a feature")?;
+            head.tracing_data = Some((offset, bytes));
+        } else if let Some(feature) = Feature::of_bit(feature as u64) {
+            let bytes = section(input, offset, size.min(FEATURE_MAX), "section of a feature")?;
+            head.origin.take(feature, &bytes, head.endian);
         }
     }
-    let parts = (!release.is_empty()).then_some(release).into_iter().chain(others);
-    head.origin = parts.collect::<Vec<_>>().join(", ");
     Ok(())
 }
 
 /// A string: its length, then bytes padded with NUL.
-fn text(bytes: &[u8], endian: Endian) -> String {
+fn text(bytes: &[u8], endian: Endian) -> Option<String> {
     let mut input = Bytes::new(bytes, endian);
-    let length = input.u32().unwrap_or(0);
-    let text = crate::bytes::until_nul(input.take(u64::from(length)).unwrap_or(&[]));
-    String::from_utf8_lossy(text).into_owned()
+    let length = input.u32()?;
+    let text = crate::bytes::until_nul(input.take(u64::from(length))?);
+    // It is printed: a damaged one shall not reach a terminal as it is.
+    let text: String = String::from_utf8_lossy(text).chars().filter(|c| !c.is_control()).collect();
+    (!text.is_empty()).then_some(text)
 }

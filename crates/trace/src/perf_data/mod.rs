@@ -8,6 +8,7 @@
 mod attr;
 mod file;
 mod order;
+mod packed;
 mod reader;
 mod sample;
 

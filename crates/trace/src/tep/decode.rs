@@ -31,7 +31,7 @@ const FLAGS_SOFT: i64 = 0x10;
 pub(crate) struct Hit {
     pub(crate) event: RecordEvent,
     pub(crate) context: RecordContext,
-    /// Thread that was running, by `common_pid`.
+    /// Thread that was running, by `common_pid`; 0 where the event does not tell.
     pub(crate) pid: u32,
 }
 
@@ -90,6 +90,8 @@ enum Kind {
     },
     /// Any other.
     Other,
+    /// One whose format lacks this field.
+    Lacks(&'static str),
 }
 
 /// A tracepoint of the recorded kernel.
@@ -103,11 +105,30 @@ pub(crate) struct Tracepoint {
 }
 
 impl Tracepoint {
-    /// The tracepoint of this format; the name of a field that it should have and has not.
-    pub(crate) fn new(format: &EventFormat) -> Result<Self, &'static str> {
+    /// The scheduler's tracepoint of this format.
+    fn new(format: &EventFormat) -> Self {
+        let kind = Self::kind(format).unwrap_or_else(Kind::Lacks);
+        let letters =
+            if format.letters.is_empty() { LETTERS.to_vec() } else { format.letters.clone() };
+        Self { kind, letters, ..Self::other(format) }
+    }
+
+    /// Any tracepoint, not to be kept.
+    fn other(format: &EventFormat) -> Self {
+        Self {
+            name: format.name.clone(),
+            kind: Kind::Other,
+            flags: format.field("common_flags"),
+            pid: format.field("common_pid"),
+            letters: Vec::new(),
+        }
+    }
+
+    /// The kind of event; the name of a field that it should have and has not.
+    fn kind(format: &EventFormat) -> Result<Kind, &'static str> {
         let field = |name: &'static str| format.field(name).ok_or(name);
         let who = |comm, pid| Ok::<_, &'static str>(Who { comm: field(comm)?, pid: field(pid)? });
-        let kind = match format.name.as_str() {
+        Ok(match format.name.as_str() {
             "sched_switch" => Kind::Switch {
                 prev: who("prev_comm", "prev_pid")?,
                 prev_prio: field("prev_prio")?,
@@ -140,15 +161,6 @@ impl Tracepoint {
                 Kind::StatRuntime { pid: field("pid")?, runtime: field("runtime")? }
             }
             _ => Kind::Other,
-        };
-        let letters =
-            if format.letters.is_empty() { LETTERS.to_vec() } else { format.letters.clone() };
-        Ok(Self {
-            name: format.name.clone(),
-            kind,
-            flags: format.field("common_flags"),
-            pid: format.field("common_pid"),
-            letters,
         })
     }
 
@@ -176,8 +188,13 @@ impl Tracepoint {
             flags if flags & FLAGS_SOFT != 0 => RecordContext::Unknown,
             _ => RecordContext::Task,
         };
-        let pid = self.pid.map_or(Ok(0), |place| fields.number(place))? as u32;
-        Ok(Some(Hit { event, context, pid }))
+        Ok(Some(Hit { event, context, pid: self.running(raw, endian).unwrap_or(0) }))
+    }
+
+    /// The thread in whose context the event was hit.
+    pub(crate) fn running(&self, raw: &[u8], endian: Endian) -> Option<u32> {
+        let pid = self.pid.and_then(|place| place.number(raw, endian))?;
+        u32::try_from(pid).ok()
     }
 
     /// A task's state as this kernel would print it, reduced.
@@ -260,6 +277,10 @@ impl Fields<'_> {
                 runtime_ns: self.number(runtime)? as u64,
             },
             Kind::Other => return Ok(None),
+            Kind::Lacks(field) => {
+                let name = &self.tracepoint.name;
+                return Err(format!("the format of {name} has no field `{field}`"));
+            }
         }))
     }
 
@@ -294,27 +315,30 @@ pub(crate) struct Tracepoints {
 }
 
 impl Tracepoints {
-    /// Adds the tracepoint of `format`.
+    /// Adds the scheduler's tracepoint that a format text of tracefs describes.
     ///
     /// # Errors
-    /// Without a field that it should have.
-    pub(crate) fn add(&mut self, format: &EventFormat) -> Result<(), String> {
-        let tracepoint = Tracepoint::new(format)
-            .map_err(|field| format!("the format of {} has no field `{field}`", format.name))?;
+    /// A malformed text.
+    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), String> {
+        self.add(text, Tracepoint::new)
+    }
+    /// Adds a tracepoint of something else, which is only counted, whatever its name is.
+    ///
+    /// # Errors
+    /// A malformed text.
+    pub(crate) fn add_other(&mut self, text: &str) -> Result<(), String> {
+        self.add(text, Tracepoint::other)
+    }
+
+    fn add(&mut self, text: &str, make: fn(&EventFormat) -> Tracepoint) -> Result<(), String> {
+        let format =
+            EventFormat::parse(text).ok_or_else(|| "an event format is malformed".to_string())?;
+        let tracepoint = make(&format);
         match self.by_id.binary_search_by_key(&format.id, |(id, _)| *id) {
             Ok(at) => self.by_id[at].1 = tracepoint,
             Err(at) => self.by_id.insert(at, (format.id, tracepoint)),
         }
         Ok(())
-    }
-    /// Adds the tracepoint of a format text of tracefs.
-    ///
-    /// # Errors
-    /// A malformed text; one without a field that it should have.
-    pub(crate) fn add_text(&mut self, text: &str) -> Result<(), String> {
-        let format =
-            EventFormat::parse(text).ok_or_else(|| "an event format is malformed".to_string())?;
-        self.add(&format)
     }
     /// The tracepoint with this number.
     pub(crate) fn get(&self, id: u16) -> Option<&Tracepoint> {

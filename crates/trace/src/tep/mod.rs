@@ -7,7 +7,9 @@
 
 mod decode;
 mod format;
+mod names;
 mod tracing_data;
 
 pub(crate) use decode::{Hit, Tracepoints};
+pub(crate) use names::{Names, comm};
 pub(crate) use tracing_data::{MAGIC, TracingData, parse_cmdlines, parse_formats};

@@ -3,9 +3,7 @@
 //!
 //! Source: spec formats-and-ecosystem §2.6 (feature 1), §2.7 (version 6).
 
-use std::collections::BTreeMap;
-
-use super::Tracepoints;
+use super::{Names, Tracepoints};
 use crate::bytes::{Bytes, Endian};
 
 /// First bytes of the block.
@@ -21,7 +19,7 @@ pub(crate) struct TracingData {
     pub(crate) page_size: u32,
     pub(crate) tracepoints: Tracepoints,
     /// Names of threads that were running, by pid.
-    pub(crate) cmdlines: BTreeMap<u32, Vec<u8>>,
+    pub(crate) cmdlines: Names,
 }
 
 impl TracingData {
@@ -68,7 +66,7 @@ fn parse(input: &mut Bytes<'_>) -> Option<Result<TracingData, String>> {
     }
     let _kallsyms = input.u32().and_then(|size| input.take(u64::from(size)))?;
     let _printk = input.u32().and_then(|size| input.take(u64::from(size)))?;
-    let cmdlines = if has_cmdlines { parse_cmdlines(input)? } else { BTreeMap::new() };
+    let cmdlines = if has_cmdlines { parse_cmdlines(input)? } else { Names::default() };
     let endian = input.endian;
     Some(Ok(TracingData { endian, long_size, page_size, tracepoints, cmdlines }))
 }
@@ -79,11 +77,15 @@ pub(crate) fn parse_formats(
     tracepoints: &mut Tracepoints,
 ) -> Option<Result<(), String>> {
     for _ in 0..input.u32()? {
-        let _system = input.c_string()?;
+        let system = input.c_string()?;
         for _ in 0..input.u32()? {
             let size = input.u64()?;
             let text = String::from_utf8_lossy(input.take(size)?);
-            if let Err(message) = tracepoints.add_text(&text) {
+            let added = match system {
+                b"sched" => tracepoints.add_text(&text),
+                _ => tracepoints.add_other(&text),
+            };
+            if let Err(message) = added {
                 return Some(Err(message));
             }
         }
@@ -92,13 +94,15 @@ pub(crate) fn parse_formats(
 }
 
 /// Reads the names of threads by pid; `None` when they end too early.
-pub(crate) fn parse_cmdlines(input: &mut Bytes<'_>) -> Option<BTreeMap<u32, Vec<u8>>> {
+pub(crate) fn parse_cmdlines(input: &mut Bytes<'_>) -> Option<Names> {
     let size = input.u64()?;
-    let mut names = BTreeMap::new();
+    let mut names = Names::default();
     for line in input.take(size)?.split(|b| *b == b'\n') {
         let Some(blank) = line.iter().position(|b| *b == b' ') else { continue };
         let pid = std::str::from_utf8(&line[..blank]).ok().and_then(|n| n.parse().ok());
-        names.extend(pid.map(|pid: u32| (pid, line[blank + 1..].to_vec())));
+        if let Some(pid) = pid {
+            names.set(pid, &line[blank + 1..]);
+        }
     }
     Some(names)
 }

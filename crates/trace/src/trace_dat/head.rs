@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! What stands before the pages: formats, names, options, where the pages of each CPU are.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 
-use ruzstd::decoding::StreamingDecoder;
 use schedlab_units::Located;
 
-use crate::bytes::{Bytes, Endian};
+pub(super) use super::packing::Packing;
+use crate::bytes::{Bytes, Endian, until_nul};
 use crate::ring::Layout;
-use crate::tep::{MAGIC, Tracepoints, TracingData, parse_cmdlines, parse_formats};
+use crate::tep::{MAGIC, Names, Tracepoints, TracingData, parse_cmdlines, parse_formats};
 
 /// The most that a part of the head takes in memory. Formats of all events of a kernel take 2 to
 /// 3 MB.
-const PART_MAX: u64 = 256 << 20;
+const PART_MAX: u64 = 128 << 20;
 /// First guess at the length of the head of version 6.
 const HEAD_GUESS: u64 = 4 << 20;
+/// The most that sections of version 7 take together, read again or unpacked.
+const SECTIONS_MAX: u64 = 128 << 20;
 /// Sections of options follow each other; more than this is a loop.
 const OPTION_SECTIONS_MAX: usize = 1000;
 
@@ -51,12 +52,29 @@ pub(super) struct CpuData {
 pub(super) struct Head {
     pub(super) layout: Layout,
     pub(super) page_size: u32,
-    pub(super) is_packed: bool,
+    /// How pages and sections are packed.
+    pub(super) packing: Option<Packing>,
     pub(super) tracepoints: Tracepoints,
-    pub(super) cmdlines: BTreeMap<u32, Vec<u8>>,
+    pub(super) cmdlines: Names,
     pub(super) cpus: Vec<CpuData>,
     /// Release of the kernel, as far as the file says, and what of the file is left out.
     pub(super) origin: String,
+    /// Names of buffers that are not read.
+    left_out: Vec<String>,
+}
+
+impl Head {
+    /// The fault of a file without events, which may be in buffers that are not read.
+    pub(super) fn explain(&self, fault: Located) -> Located {
+        if self.left_out.is_empty() {
+            return fault;
+        }
+        let message = format!(
+            "the top buffer of the file holds no scheduling event, and its others are not read: {}",
+            self.left_out.join(", ")
+        );
+        Located::whole(message).hint("record the events without -B")
+    }
 }
 
 /// Reads the head of either version.
@@ -141,8 +159,13 @@ fn parse_version_6(bytes: &[u8]) -> Parsed {
                 break;
             }
             let value = input.u32().and_then(|size| input.take(u64::from(size)));
-            options.take(id, value.ok_or_else(|| short(at))?);
-            options.n_buffers += usize::from(id == option::BUFFER);
+            let value = value.ok_or_else(|| short(at))?;
+            if id == option::BUFFER {
+                // Offset, then name.
+                options.left_out.push(shown(value.get(8..).unwrap_or(&[])));
+            } else {
+                options.take(id, value);
+            }
         }
     }
     let mut cpus = Vec::new();
@@ -157,11 +180,12 @@ fn parse_version_6(bytes: &[u8]) -> Parsed {
     Ok(Ok(Head {
         layout: Layout { endian: data.endian, long_size: data.long_size },
         page_size: data.page_size,
-        is_packed: false,
+        packing: None,
         tracepoints: data.tracepoints,
         cmdlines: data.cmdlines,
         cpus,
-        origin: options.origin(options.n_buffers),
+        origin: options.origin(),
+        left_out: options.left_out,
     }))
 }
 
@@ -171,12 +195,12 @@ struct Options {
     release: String,
     clock: String,
     needs_conversion: bool,
-    n_buffers: usize,
+    left_out: Vec<String>,
 }
 
 impl Options {
     fn take(&mut self, id: u16, value: &[u8]) {
-        let text = String::from_utf8_lossy(crate::bytes::until_nul(value));
+        let text = shown(value);
         match id {
             // All clocks, the chosen one in brackets.
             option::TRACE_CLOCK => {
@@ -204,13 +228,13 @@ impl Options {
             .hint("record with `-C mono` or without -C"))
     }
 
-    fn origin(&self, buffers_left_out: usize) -> String {
+    fn origin(&self) -> String {
         let mut parts = Vec::new();
         if !self.release.is_empty() {
             parts.push(self.release.clone());
         }
-        if buffers_left_out > 0 {
-            parts.push(format!("{buffers_left_out} further buffers are not read"));
+        if !self.left_out.is_empty() {
+            parts.push(format!("{} further buffers are not read", self.left_out.len()));
         }
         parts.join(", ")
     }
@@ -230,40 +254,48 @@ fn version_7<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
     let Some((layout, page_size, compressor, first)) = read() else {
         return Err(fault(bytes.len() as u64, "the file ends inside its head"));
     };
-    let is_packed = match compressor {
-        b"none" => false,
-        b"zstd" => true,
+    let packing = match compressor {
+        b"none" => None,
+        b"zstd" => Some(Packing::Zstd),
+        b"zlib" => Some(Packing::Zlib),
         other => {
-            let other = String::from_utf8_lossy(other).into_owned();
-            return Err(Located::whole(format!("the file is packed with {other}"))
+            return Err(Located::whole(format!("the file is packed with {}", shown(other)))
                 .hint("unpack it: `trace-cmd convert -i FILE -o NEW --compression none`"));
         }
     };
     let mut head = Head {
         layout,
         page_size,
-        is_packed,
+        packing,
         tracepoints: Tracepoints::default(),
-        cmdlines: BTreeMap::new(),
+        cmdlines: Names::default(),
         cpus: Vec::new(),
         origin: String::new(),
+        left_out: Vec::new(),
     };
-    let mut walk =
-        Walk { input, head: &mut head, options: Options::default(), buffers: Vec::new() };
+    let (options, buffers) = (Options::default(), Vec::new());
+    let mut walk = Walk { input, head: &mut head, options, buffers, room: SECTIONS_MAX };
     walk.options_from(first)?;
-    let Walk { options, buffers, .. } = walk;
+    let Walk { mut options, mut buffers, .. } = walk;
     // The top buffer has no name.
     let top = buffers.iter().position(|buffer| buffer.name.is_empty()).unwrap_or(0);
-    let left_out = buffers.len().saturating_sub(1);
-    if let Some(buffer) = buffers.into_iter().nth(top) {
+    if top < buffers.len() {
+        let buffer = buffers.remove(top);
         let clock = if buffer.clock.is_empty() { options.clock.clone() } else { buffer.clock };
         Options { clock, ..Options::default() }.check_clock()?;
         head.page_size = buffer.page_size;
         head.cpus = buffer.cpus;
     }
     options.check_clock()?;
-    head.origin = options.origin(left_out);
+    options.left_out = buffers.iter().map(|buffer| shown(&buffer.name)).collect();
+    head.origin = options.origin();
+    head.left_out = options.left_out;
     Ok(head)
+}
+
+/// A text of the file, fit to be printed.
+fn shown(text: &[u8]) -> String {
+    String::from_utf8_lossy(until_nul(text)).chars().filter(|c| !c.is_control()).collect()
 }
 
 struct Buffer {
@@ -278,6 +310,8 @@ struct Walk<'a, R> {
     head: &'a mut Head,
     options: Options,
     buffers: Vec<Buffer>,
+    /// Bytes that sections may still take.
+    room: u64,
 }
 
 impl<R: Read + Seek> Walk<'_, R> {
@@ -345,7 +379,9 @@ impl<R: Read + Seek> Walk<'_, R> {
         let header = part(self.input, offset, 16, "section")?;
         let mut fields = Bytes::new(&header, self.head.layout.endian);
         let (_id, flags, _name, size) = (fields.u16(), fields.u16(), fields.u32(), fields.u64());
-        let bytes = part(self.input, offset + 16, size.unwrap_or(0), "section")?;
+        let size = size.unwrap_or(0);
+        self.spend(offset, size)?;
+        let bytes = part(self.input, offset + 16, size, "section")?;
         if flags.unwrap_or(0) & 1 == 0 {
             return Ok(bytes);
         }
@@ -355,7 +391,21 @@ impl<R: Read + Seek> Walk<'_, R> {
         let Some((packed, size)) = packed else {
             return Err(fault(offset, "a packed section ends too early"));
         };
-        unpack(packed, u64::from(size)).map_err(|message| fault(offset, message))
+        let Some(packing) = self.head.packing else {
+            return Err(fault(offset, "a packed section in a file that is not packed"));
+        };
+        self.spend(offset, u64::from(size))?;
+        packing.unpack(packed, u64::from(size)).map_err(|message| fault(offset, message))
+    }
+
+    /// Counts what a section takes: options may name the same one again and again.
+    fn spend(&mut self, offset: u64, size: u64) -> Result<(), Located> {
+        // The header of a section counts too, so that empty ones come to an end.
+        match self.room.checked_sub(size.saturating_add(16)) {
+            Some(room) => self.room = room,
+            None => return Err(fault(offset, "the sections of the head are beyond belief")),
+        }
+        Ok(())
     }
 }
 
@@ -369,21 +419,4 @@ fn parse_buffer(input: &mut Bytes<'_>) -> Option<Buffer> {
         cpus.push(CpuData { cpu: input.u32()?, offset: input.u64()?, size: input.u64()? });
     }
     Some(Buffer { name, clock, page_size, cpus })
-}
-
-/// Unpacks a block that says how long it becomes.
-pub(super) fn unpack(packed: &[u8], size: u64) -> Result<Vec<u8>, String> {
-    if size > PART_MAX {
-        return Err(format!("a block unpacks to {size} bytes, which is beyond belief"));
-    }
-    let mut bytes = Vec::new();
-    StreamingDecoder::new(packed)
-        .map_err(|error| format!("a block is no valid zstd: {error}"))?
-        .take(size + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("a block is no valid zstd: {error}"))?;
-    if bytes.len() as u64 != size {
-        return Err(format!("a block should unpack to {size} bytes"));
-    }
-    Ok(bytes)
 }
