@@ -224,6 +224,25 @@ pub(crate) struct ImportArgs {
     /// Takes no regular sleep for a timer while a thread was running where it ended
     #[arg(long)]
     pub(crate) no_detect_timers: bool,
+    /// Lets kernel threads that are bound to a CPU run anywhere, so that a replay can have fewer
+    #[arg(long)]
+    pub(crate) no_affinity: bool,
+    /// Replays the workload under the policy and machine of the recording, and shows recorded
+    /// beside replayed figures of every thread
+    #[arg(long)]
+    pub(crate) replay: bool,
+    /// Policy of the replay instead of the one that stands for the recorded kernel
+    #[arg(long, short, value_name = "SPEC", requires = "replay", value_parser = PolicySpec::parse)]
+    pub(crate) policy: Option<PolicySpec>,
+    /// Machine of the replay instead of as many CPUs as were seen
+    #[arg(long, short, value_name = "SPEC", requires = "replay", value_parser = machine)]
+    pub(crate) machine: Option<MachineArg>,
+    /// Tick rate of the replay instead of the policy's
+    #[arg(long, value_name = "N", requires = "replay", value_parser = hz)]
+    pub(crate) hz: Option<Hz>,
+    /// Form of the replay's figures
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub(crate) format: String,
 }
 
 #[derive(Args, Debug)]

@@ -13,6 +13,7 @@ pub mod moment;
 mod nearest;
 pub mod played;
 pub mod recipe;
+pub mod replayed;
 pub mod result;
 pub mod run;
 pub mod samples;

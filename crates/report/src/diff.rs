@@ -4,17 +4,16 @@
 use std::fmt::Write as _;
 
 use schedlab_lab::diff::{Divergence, Row, Side};
-use schedlab_trace::ThreadFigures;
 use schedlab_units::Time;
 use serde_json::{Value, json};
+
+use crate::side_by_side::{columns, rows_json, table};
 
 /// Schema of the JSON form.
 pub const DIFF_SCHEMA: &str = "schedlab.diff/1";
 
 /// The most tasks shown of one side at the moment of the difference.
 const CANDIDATES_MAX: usize = 20;
-/// The most rows of figures in text; JSON has all.
-const ROWS_MAX: usize = 30;
 
 /// What there is to tell.
 #[derive(Clone, Debug)]
@@ -49,7 +48,11 @@ pub fn text(diff: &Diff) -> String {
         }
     }
     if !diff.rows.is_empty() {
-        figures_text(&mut out, &diff.rows);
+        line(
+            &mut out,
+            format_args!("\nfigures, threads of one name together, largest difference first"),
+        );
+        out.push_str(&table(SIDES, &diff.rows));
     }
     out
 }
@@ -98,81 +101,9 @@ fn side_text(out: &mut String, letter: &str, side: &Side) {
     }
 }
 
-fn figures_text(out: &mut String, rows: &[Row]) {
-    let heading = ["thread", "", "run ms", "wait ms", "switches", "forced", "wake-ups"];
-    let latencies = ["p50 us", "p99 us", "max us"];
-    let mut table: Vec<Vec<String>> =
-        vec![heading.iter().chain(&latencies).map(|s| s.to_string()).collect()];
-    for row in rows.iter().take(ROWS_MAX) {
-        for (index, (letter, (n, figures))) in SIDES.iter().zip(&row.sides).enumerate() {
-            let name = match (index, n) {
-                (0, 0 | 1) => row.name.clone(),
-                (0, n) => format!("{} ({n} threads)", row.name),
-                _ => String::new(),
-            };
-            if *n == 0 {
-                table.push(vec![name, (*letter).to_string(), "absent".to_string()]);
-                continue;
-            }
-            let latency =
-                |per_mille| figures.latency(per_mille).map_or_else(|| "-".to_string(), thousandths);
-            table.push(vec![
-                name,
-                (*letter).to_string(),
-                thousandths(figures.run / 1000),
-                thousandths(figures.wait / 1000),
-                (figures.voluntary + figures.involuntary).to_string(),
-                figures.involuntary.to_string(),
-                figures.wakeups.to_string(),
-                latency(500),
-                latency(990),
-                latency(1000),
-            ]);
-        }
-    }
-    line(out, format_args!("\nfigures, threads of one name together, largest difference first"));
-    out.push_str(&columns(&table, 2));
-    if rows.len() > ROWS_MAX {
-        line(out, format_args!("  and {} more names", rows.len() - ROWS_MAX));
-    }
-}
-
-/// `n` thousandths with three decimals.
-fn thousandths(n: u64) -> String {
-    format!("{}.{:03}", n / 1000, n % 1000)
-}
-
 fn seconds(time: Time) -> String {
     let ns = time.as_ns();
     format!("{}.{:09} s", ns / 1_000_000_000, ns % 1_000_000_000)
-}
-
-/// Rows in columns: the first two to the left, numbers to the right.
-fn columns(rows: &[Vec<String>], left: usize) -> String {
-    let n = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..n).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut text = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[column] - cell.chars().count());
-            text.push_str("  ");
-            if column < left {
-                text.push_str(cell);
-                text.push_str(&pad);
-            } else {
-                text.push_str(&pad);
-                text.push_str(cell);
-            }
-        }
-        out.push_str(text.trim_end());
-        out.push('\n');
-    }
-    out
 }
 
 /// The report for programs; times are integer ns.
@@ -184,29 +115,7 @@ pub fn json(diff: &Diff) -> Value {
             "b": side_json(&divergence.sides[1]),
         })
     });
-    let threads: Vec<Value> = diff
-        .rows
-        .iter()
-        .map(|row| {
-            let side = |(n, figures): &(usize, ThreadFigures)| {
-                json!({
-                    "threads": n,
-                    "run_ns": figures.run,
-                    "wait_ns": figures.wait,
-                    "voluntary": figures.voluntary,
-                    "involuntary": figures.involuntary,
-                    "wakeups": figures.wakeups,
-                    "wakeup_latency_ns": {
-                        "count": figures.latencies.len(),
-                        "p50": figures.latency(500),
-                        "p99": figures.latency(990),
-                        "max": figures.latency(1000),
-                    },
-                })
-            };
-            json!({ "name": row.name, "a": side(&row.sides[0]), "b": side(&row.sides[1]) })
-        })
-        .collect();
+    let threads = rows_json(["a", "b"], &diff.rows);
     json!({
         "schema": DIFF_SCHEMA,
         "a": diff.origins[0],

@@ -8,6 +8,7 @@
 
 mod columns;
 pub mod diff;
+pub mod fidelity;
 mod format;
 mod headline;
 mod interbench;
@@ -17,6 +18,7 @@ mod own_table;
 mod policy_page;
 mod schbench;
 mod sections;
+pub mod side_by_side;
 mod stats;
 mod table;
 

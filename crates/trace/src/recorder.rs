@@ -28,6 +28,10 @@ impl<S: RecordSink> Recorder<S> {
     pub fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
         self.view.label(task, label);
     }
+    /// The number that `task` has in the records.
+    pub fn pid_of(&mut self, task: TaskId) -> Pid {
+        self.view.task(task).pid
+    }
     /// Passes on a value that the policy shows of `task`.
     pub fn value(&mut self, now: Time, task: TaskId, name: &str, value: i64) {
         let of = ValueOf::Thread(self.view.task(task).pid);

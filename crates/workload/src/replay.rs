@@ -43,6 +43,8 @@ pub struct ImportOptions {
     pub recorder: bool,
     /// Whether regular sleeps are taken for timers although a thread was running where they ended.
     pub detect_timers: bool,
+    /// Whether kernel threads that are bound to a CPU stay so; the replay then needs as many CPUs.
+    pub affinity: bool,
 }
 
 impl Default for ImportOptions {
@@ -55,6 +57,7 @@ impl Default for ImportOptions {
             kernel_threads: true,
             recorder: true,
             detect_timers: true,
+            affinity: true,
         }
     }
 }

@@ -185,7 +185,11 @@ pub(crate) fn place(file: &str, fault: &schedlab_units::Located) -> String {
     format!("{file}:{blank}{fault}")
 }
 
-fn machine(machine: &MachineArg) -> Result<Topology, Failure> {
+/// The machine that `--machine` names.
+///
+/// # Errors
+/// A file that cannot be read or is malformed.
+pub(crate) fn machine(machine: &MachineArg) -> Result<Topology, Failure> {
     let path = match machine {
         MachineArg::Topology(topo) => return Ok((**topo).clone()),
         MachineArg::File(path) => path,

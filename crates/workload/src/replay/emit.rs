@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schedlab_policy_api::{Pid, Recording, SchedClass};
-use schedlab_units::{Located, Nanos, Nice};
+use schedlab_units::{CpuId, CpuSet, Located, Nanos, Nice};
 
 use super::causes::{Cause, Names, judge};
-use super::kernel_threads::{is_kernel_thread, is_recorder};
+use super::kernel_threads::{bound_cpu, is_kernel_thread, is_recorder};
 use super::model::{Step, Thread, ThreadId, Timeline, Wake, WakeId, What};
 use super::notes::{Prios, notes};
 use super::summary::{Dropped, ImportSummary, ThreadSummary, WakeCounts};
@@ -35,6 +35,12 @@ pub(super) fn emit(
         emitter.task(*thread);
     }
     let Emitter { mut workload, mut summary, pairs, prios, .. } = emitter;
+    if options.affinity {
+        for (thread, task) in threads.iter().zip(&mut workload.tasks) {
+            let cpu = bound_cpu(names.latest[thread.index()]).map(CpuId);
+            task.affinity = cpu.filter(|cpu| cpu.index() < line.cpus.len()).map(CpuSet::single);
+        }
+    }
     summary.span = line.end - line.start;
     summary.n_cpus = line.cpus.len();
     summary.dropped = dropped;
