@@ -22,6 +22,11 @@ const CLOCK_BOOTTIME: u64 = 6;
 /// The sequence of all packets, and the flag of its first one.
 const SEQUENCE: u64 = 1;
 const SEQUENCE_STATE_CLEARED: u64 = 1;
+/// The kernel by whose numbers `prev_state` is to be read: the importer takes those of 4.4 unless
+/// told otherwise, and shows a preempted thread as blocked then. The numbers have been the same
+/// since 4.14, whatever kernel or policy the records are of.
+const SYSTEM: [(u32, &str); 3] =
+    [(1, "Linux"), (2, "thread states numbered as from 4.14 on"), (3, "6.12.0-schedlab")];
 /// Events of one CPU in a row that share a bundle.
 const BUNDLE_EVENTS: usize = 256;
 
@@ -85,6 +90,7 @@ impl<W: Write> PerfettoWriter<W> {
         writer.packet.message(packet::CLOCK_SNAPSHOT, &snapshot);
         writer.packet.blob(packet::SCHEDLAB, origin.as_bytes());
         writer.end_packet();
+        writer.write_system_info();
         writer
     }
 
@@ -106,6 +112,18 @@ impl<W: Write> PerfettoWriter<W> {
         framed.message(1, &self.packet);
         self.out.bytes(&framed.bytes);
         self.packet.clear();
+    }
+
+    /// A packet of its own: the importer reads nothing else beside a snapshot of clocks.
+    fn write_system_info(&mut self) {
+        let (mut uname, mut info) = (Message::default(), Message::default());
+        for (field, text) in SYSTEM {
+            uname.blob(field, text.as_bytes());
+        }
+        info.message(1, &uname);
+        self.packet.varint(packet::SEQUENCE_ID, SEQUENCE);
+        self.packet.message(packet::SYSTEM_INFO, &info);
+        self.end_packet();
     }
 
     fn end_bundle(&mut self) {
