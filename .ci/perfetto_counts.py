@@ -47,16 +47,24 @@ def check_event(event):
 
 
 def check_tracks(trace):
-    """Counters are described before they are used, on a sequence that began."""
-    described, n_values, began = set(), 0, set()
+    """Counters are described before they are used, on a sequence that began, below threads of
+    which there is one track each."""
+    described, threads, n_values, began = set(), {}, 0, set()
     for packet in trace.packet:
         sequence = packet.trusted_packet_sequence_id
         if packet.sequence_flags & STATE_CLEARED:
             began.add(sequence)
         if packet.HasField("track_descriptor"):
-            need(packet.track_descriptor.HasField("uuid"), "a track without a number")
-            need(packet.track_descriptor.HasField("counter"), "a track that is no counter")
-            described.add(packet.track_descriptor.uuid)
+            track = packet.track_descriptor
+            need(track.HasField("uuid"), "a track without a number")
+            if track.HasField("thread"):
+                need(track.thread.pid and track.thread.tid, "a thread without numbers")
+                need(track.thread.tid not in threads.values(), "a second track of a thread")
+                threads[track.uuid] = track.thread.tid
+                continue
+            need(track.HasField("counter"), "a track that is no counter")
+            need(track.parent_uuid in threads or not track.parent_uuid, "an unknown parent")
+            described.add(track.uuid)
         if packet.HasField("track_event"):
             event = packet.track_event
             need(sequence in began, "a track event on a sequence that did not begin")
