@@ -142,6 +142,14 @@ fn values_of_a_policy_become_counters() {
     }
 }
 
+#[test]
+fn perfetto_file_tells_by_which_kernel_states_are_numbered() {
+    let bytes = write(&fixture("vm-groups.txt"), "pftrace");
+    let place = |mark: &[u8]| bytes.windows(mark.len()).position(|window| window == mark);
+    let release = place(b"6.12.0-schedlab").expect("a release");
+    assert!(release < place(b"load").expect("an event"), "events come first");
+}
+
 proptest! {
     #[test]
     fn simulated_runs_come_back_from_every_form(steps in streams(120)) {

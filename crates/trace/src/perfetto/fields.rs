@@ -10,6 +10,7 @@ pub(super) mod packet {
     pub(crate) const SEQUENCE_ID: u32 = 10;
     pub(crate) const TRACK_EVENT: u32 = 11;
     pub(crate) const SEQUENCE_FLAGS: u32 = 13;
+    pub(crate) const SYSTEM_INFO: u32 = 45;
     pub(crate) const TRACK_DESCRIPTOR: u32 = 60;
     /// Ours: who wrote the trace.
     pub(crate) const SCHEDLAB: u32 = 50_000;
@@ -40,12 +41,14 @@ pub(super) mod event {
     pub(crate) const MIGRATE: u32 = 491;
     /// Ours: name of the context where it is not the one that the records before tell.
     pub(crate) const CONTEXT_COMM: u32 = 50_001;
-    /// Ours: number of events lost before, 0 = unknown.
+    /// Ours: a message whose field 1 is the number of events lost before, 0 = unknown.
     pub(crate) const LOST: u32 = 50_002;
     /// Ours: thread and ns of `sched_stat_runtime`.
     pub(crate) const STAT_RUNTIME: u32 = 50_003;
-    /// Ours: the context is neither told to be a thread nor an interrupt.
-    pub(crate) const CONTEXT_UNKNOWN: u32 = 50_004;
+    /// Ours: the context where it is not the thread, one of the two below.
+    pub(crate) const CONTEXT: u32 = 50_004;
+    pub(crate) const IS_UNKNOWN: u64 = 1;
+    pub(crate) const IS_INTERRUPT: u64 = 2;
 }
 
 /// `CompactSched`.

@@ -9,8 +9,9 @@ use super::wire::{Fields, Message, Value};
 use crate::comms::Comms;
 use crate::text::cpu_id;
 
-/// Writes what `record` says of its moment, then its own message. `comm` is the name of the context
-/// if it has to be told.
+/// Writes what `record` says of its moment, its own message, then what only our reader reads:
+/// the importer expects time, thread and message in this order, and takes `common_flags` of an event
+/// for another event. `comm` is the name of the context if it has to be told.
 pub(super) fn write_event(
     out: &mut Message,
     record: &TraceRecord,
@@ -19,14 +20,6 @@ pub(super) fn write_event(
 ) {
     out.varint(event::TIMESTAMP, record.time.as_ns());
     out.varint(event::PID, u64::from(record.pid.0));
-    match record.context {
-        RecordContext::Interrupt => out.varint(event::COMMON_FLAGS, 0x08),
-        RecordContext::Unknown => out.varint(event::CONTEXT_UNKNOWN, 1),
-        RecordContext::Task => {}
-    }
-    if let Some(comm) = comm {
-        out.blob(event::CONTEXT_COMM, comm.as_bytes());
-    }
     let mut message = Message::default();
     let name = |id: CommId| comms.name(id).as_bytes();
     let field = match record.event {
@@ -93,11 +86,19 @@ pub(super) fn write_event(
             event::STAT_RUNTIME
         }
         RecordEvent::Lost { count } => {
-            out.varint(event::LOST, count);
-            return;
+            message.varint(1, count);
+            event::LOST
         }
     };
     out.message(field, &message);
+    match record.context {
+        RecordContext::Interrupt => out.varint(event::CONTEXT, event::IS_INTERRUPT),
+        RecordContext::Unknown => out.varint(event::CONTEXT, event::IS_UNKNOWN),
+        RecordContext::Task => {}
+    }
+    if let Some(comm) = comm {
+        out.blob(event::CONTEXT_COMM, comm.as_bytes());
+    }
 }
 
 fn wakeup(out: &mut Message, pid: Pid, comm: &[u8], prio: i32, target: CpuId) {
@@ -150,7 +151,8 @@ pub(super) const fn context(flags: u64) -> RecordContext {
 pub(super) struct Parsed<'a> {
     pub(super) time: Time,
     pub(super) pid: u32,
-    pub(super) context: RecordContext,
+    /// None where the event does not tell.
+    pub(super) context: Option<RecordContext>,
     pub(super) comm: Option<&'a [u8]>,
     /// None for an event that is not kept, with its field.
     pub(super) event: Result<RecordEvent, u32>,
@@ -165,27 +167,28 @@ pub(super) fn parse_event<'a>(
     comms: &mut Comms,
 ) -> Result<Parsed<'a>, (usize, String)> {
     let mut fields = Fields::new(bytes);
-    let (mut time, mut pid, mut flags, mut comm) = (None, 0, 0, None);
-    let mut is_unknown = false;
+    let (mut time, mut pid, mut comm) = (None, 0, None);
+    let mut told = None;
     let mut body: Option<(u32, Value<'a>)> = None;
     while let Some((field, value)) = fields.next().map_err(malformed)? {
         match field {
             event::TIMESTAMP => time = Some(Time::from_ns(value.number())),
             event::PID => pid = value.number() as u32,
-            event::COMMON_FLAGS => flags = value.number(),
-            event::CONTEXT_UNKNOWN => is_unknown = true,
+            event::COMMON_FLAGS => told = Some(context(value.number())),
+            event::CONTEXT if value.number() == event::IS_INTERRUPT => {
+                told = Some(RecordContext::Interrupt);
+            }
+            event::CONTEXT => told = Some(RecordContext::Unknown),
             event::CONTEXT_COMM => comm = Some(value.blob()),
             _ => body = Some((field, value)),
         }
     }
     let time = time.ok_or_else(|| (0, "an event without a time".to_string()))?;
-    let context = if is_unknown { RecordContext::Unknown } else { context(flags) };
     let event = match body {
-        Some((event::LOST, value)) => Ok(RecordEvent::Lost { count: value.number() }),
         Some((field, value)) => parse_body(field, value.blob(), comms)?.ok_or(field),
         None => Err(0),
     };
-    Ok(Parsed { time, pid, context, comm, event })
+    Ok(Parsed { time, pid, context: told, comm, event })
 }
 
 fn malformed(at: usize) -> (usize, String) {
@@ -198,7 +201,7 @@ fn parse_body(
     bytes: &[u8],
     comms: &mut Comms,
 ) -> Result<Option<RecordEvent>, (usize, String)> {
-    const KEPT: [u32; 9] = [
+    const KEPT: [u32; 10] = [
         event::SWITCH,
         event::WAKING,
         event::WAKEUP,
@@ -208,6 +211,7 @@ fn parse_body(
         event::EXEC,
         event::EXIT,
         event::STAT_RUNTIME,
+        event::LOST,
     ];
     if !KEPT.contains(&field) {
         return Ok(None);
@@ -261,7 +265,36 @@ fn parse_body(
             child_comm: comm(3),
         },
         event::EXEC => RecordEvent::Exec { pid: pid(2) },
+        event::LOST => RecordEvent::Lost { count: numbers[1] },
         event::EXIT => RecordEvent::Exit { pid: pid(2), comm: comm(1), prio: prio(4) },
         _ => RecordEvent::StatRuntime { pid: pid(1), runtime_ns: numbers[2] },
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(flags: Option<u64>, own: Option<u64>) -> Option<RecordContext> {
+        let mut message = Message::default();
+        message.varint(event::TIMESTAMP, 7);
+        message.varint(event::PID, 5);
+        message.message(event::WAKING, &Message::default());
+        for (field, value) in [(event::COMMON_FLAGS, flags), (event::CONTEXT, own)] {
+            if let Some(value) = value {
+                message.varint(field, value);
+            }
+        }
+        parse_event(&message.bytes, &mut Comms::default()).expect("an event").context
+    }
+
+    #[test]
+    fn context_is_that_of_the_flags_or_ours_or_untold() {
+        assert_eq!(parse(None, None), None);
+        assert_eq!(parse(Some(0), None), Some(RecordContext::Task));
+        assert_eq!(parse(Some(0x08), None), Some(RecordContext::Interrupt));
+        assert_eq!(parse(Some(0x10), None), Some(RecordContext::Unknown));
+        assert_eq!(parse(None, Some(event::IS_INTERRUPT)), Some(RecordContext::Interrupt));
+        assert_eq!(parse(None, Some(event::IS_UNKNOWN)), Some(RecordContext::Unknown));
+    }
 }

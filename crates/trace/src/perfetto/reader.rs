@@ -211,12 +211,16 @@ impl Reader {
             }
         };
         let comm = parsed.comm.map(|comm| self.comms.intern(comm));
+        // We always tell what is no thread; others hardly ever tell anything, but a switch is its
+        // thread's own doing.
+        let is_thread = self.is_ours || matches!(event, RecordEvent::Switch { .. });
+        let untold = if is_thread { RecordContext::Task } else { RecordContext::Unknown };
         let record = TraceRecord {
             time: parsed.time,
             cpu,
             pid: Pid(parsed.pid),
             comm: comm.unwrap_or(CommId(0)),
-            context: parsed.context,
+            context: parsed.context.unwrap_or(untold),
             event,
         };
         let is_exact = matches!(event, RecordEvent::Lost { .. });

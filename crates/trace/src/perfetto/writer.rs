@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Writes records as ftrace packets, lengths of run queues and values of policies as counters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use schedlab_policy_api::{CommId, Pid, RecordEvent, TraceRecord};
@@ -22,6 +22,13 @@ const CLOCK_BOOTTIME: u64 = 6;
 /// The sequence of all packets, and the flag of its first one.
 const SEQUENCE: u64 = 1;
 const SEQUENCE_STATE_CLEARED: u64 = 1;
+/// The kernel by whose numbers `prev_state` is to be read: the importer takes those of 4.4 unless
+/// told otherwise, and shows a preempted thread as blocked then. The numbers have been the same
+/// since 4.14, whatever kernel or policy the records are of.
+const SYSTEM: [(u32, &str); 3] =
+    [(1, "Linux"), (2, "thread states numbered as from 4.14 on"), (3, "6.12.0-schedlab")];
+/// Added to the number of a thread, the number of its track; counters have smaller ones.
+const THREAD_TRACKS: u64 = 1 << 32;
 /// Events of one CPU in a row that share a bundle.
 const BUNDLE_EVENTS: usize = 256;
 
@@ -46,6 +53,8 @@ pub struct PerfettoWriter<W: Write> {
     runqueues: Runqueues,
     /// Counters that have been described, by owner and name, with the last value.
     counters: BTreeMap<(ValueOf, String), Counter>,
+    /// Threads whose track has been described.
+    tracks: BTreeSet<Pid>,
     packet: Message,
 }
 
@@ -69,6 +78,7 @@ impl<W: Write> PerfettoWriter<W> {
             processes: BTreeMap::new(),
             runqueues: Runqueues::default(),
             counters: BTreeMap::new(),
+            tracks: BTreeSet::new(),
             packet: Message::default(),
         };
         // Both clocks start with the recording.
@@ -85,6 +95,7 @@ impl<W: Write> PerfettoWriter<W> {
         writer.packet.message(packet::CLOCK_SNAPSHOT, &snapshot);
         writer.packet.blob(packet::SCHEDLAB, origin.as_bytes());
         writer.end_packet();
+        writer.write_system_info();
         writer
     }
 
@@ -106,6 +117,18 @@ impl<W: Write> PerfettoWriter<W> {
         framed.message(1, &self.packet);
         self.out.bytes(&framed.bytes);
         self.packet.clear();
+    }
+
+    /// A packet of its own: the importer reads nothing else beside a snapshot of clocks.
+    fn write_system_info(&mut self) {
+        let (mut uname, mut info) = (Message::default(), Message::default());
+        for (field, text) in SYSTEM {
+            uname.blob(field, text.as_bytes());
+        }
+        info.message(1, &uname);
+        self.packet.varint(packet::SEQUENCE_ID, SEQUENCE);
+        self.packet.message(packet::SYSTEM_INFO, &info);
+        self.end_packet();
     }
 
     fn end_bundle(&mut self) {
@@ -174,20 +197,44 @@ impl<W: Write> PerfettoWriter<W> {
         self.end_packet();
     }
 
-    /// The track of a counter: a thread's belongs to the thread, a CPU's says so in its name.
+    /// The track of a counter: a thread's stands below the thread, a CPU's says so in its name.
     fn describe(&mut self, of: ValueOf, name: &str, uuid: u64) {
         let mut track = Message::default();
         track.varint(1, uuid);
         match of {
             ValueOf::Cpu(cpu) => track.blob(2, format!("CPU {cpu} {name}").as_bytes()),
             ValueOf::Thread(pid) => {
-                let thread_name = self.text(pid);
-                track.blob(2, format!("{thread_name} {pid} {name}", pid = pid.0).as_bytes());
+                track.blob(2, name.as_bytes());
+                track.varint(5, self.thread_track(pid));
             }
         }
         track.message(8, &Message::default());
+        self.write_track(&track);
+    }
+
+    /// The track of a thread, described at its first use: a second one for the same thread would
+    /// be taken for a new thread. One whose process is not known is its own process.
+    fn thread_track(&mut self, pid: Pid) -> u64 {
+        let uuid = THREAD_TRACKS | u64::from(pid.0);
+        if self.tracks.insert(pid) {
+            let process = self.processes.get(&pid).copied().unwrap_or(pid);
+            let (mut track, mut thread) = (Message::default(), Message::default());
+            thread.varint(1, u64::from(process.0));
+            thread.varint(2, u64::from(pid.0));
+            let name = self.text(pid);
+            if !name.is_empty() {
+                thread.blob(5, name.as_bytes());
+            }
+            track.varint(1, uuid);
+            track.message(4, &thread);
+            self.write_track(&track);
+        }
+        uuid
+    }
+
+    fn write_track(&mut self, track: &Message) {
         self.packet.varint(packet::SEQUENCE_ID, SEQUENCE);
-        self.packet.message(packet::TRACK_DESCRIPTOR, &track);
+        self.packet.message(packet::TRACK_DESCRIPTOR, track);
         self.end_packet();
     }
 }
