@@ -110,7 +110,8 @@ fn at_most<R: Read + Seek>(input: &mut R, offset: u64, size: u64) -> Result<Vec<
     if size > PART_MAX {
         return Err(fault(offset, format!("a part of {size} bytes is beyond belief")));
     }
-    let mut bytes = Vec::new();
+    // A page at once; what is longer grows with what is there.
+    let mut bytes = Vec::with_capacity(size.min(1 << 16) as usize);
     input
         .seek(SeekFrom::Start(offset))
         .and_then(|_| input.take(size).read_to_end(&mut bytes))
