@@ -57,6 +57,10 @@ pub(crate) enum Command {
     Workloads(NameArgs),
     /// Turn a recorded trace into a workload
     Import(ImportArgs),
+    /// Write a trace in another form
+    Export(ExportArgs),
+    /// Show where two recorded runs part, and their figures side by side
+    Diff(DiffArgs),
 }
 
 /// Arguments of commands that list or show.
@@ -107,7 +111,8 @@ pub(crate) struct RunArgs {
     /// Where the results go; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Writes the events of the only run: .txt as ftrace text, .slt in the native form
+    /// Writes the events of the only run: .pftrace (Perfetto) and .json (Chrome JSON) with values of
+    /// the policy, .txt (ftrace text), .csv, .slt (native)
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<String>,
     /// Checks the invariants of core and policy at every step
@@ -154,9 +159,40 @@ pub(crate) struct ClaimsArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Example: schedlab export perf.data -o trace.pftrace; open it with ui.perfetto.dev")]
+pub(crate) struct ExportArgs {
+    /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
+    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
+    pub(crate) file: String,
+    /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: String,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Example: schedlab run pingpong -p eevdf --trace a.slt; schedlab run pingpong -p cfs --trace b.slt; \
+schedlab diff a.slt b.slt
+Exit code 1 when the runs differ.")]
+pub(crate) struct DiffArgs {
+    /// A recorded run: .slt files of one workload are compared to the nanosecond, with the values
+    /// of the policies where they part; traces of other forms by the order of names
+    pub(crate) a: String,
+    /// The other one
+    pub(crate) b: String,
+    /// Form of the results
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub(crate) format: String,
+    /// Where the results go; `-` is standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
-    /// perf.data, trace.dat, text of `perf script`, of tracefs or of `trace-cmd report`, or .slt,
-    /// also packed with gzip or zstd; `-` reads standard input
+    /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
+    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
     pub(crate) file: String,
     /// Where the workload goes; `-` is standard output
     #[arg(long, short, value_name = "FILE")]

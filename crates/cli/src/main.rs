@@ -40,6 +40,8 @@ fn real_main() -> Exit {
         Command::Policies(args) => commands::policies::policies(args),
         Command::Workloads(args) => commands::workloads::workloads(args),
         Command::Import(args) => commands::import::import(args, cli.common),
+        Command::Diff(args) => commands::diff::diff(args),
+        Command::Export(args) => commands::export::export(args, cli.common),
     };
     match outcome {
         Ok(exit) => exit,

@@ -6,9 +6,12 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod diff;
 pub mod machine;
 pub mod metered;
+pub mod moment;
 mod nearest;
+pub mod recipe;
 pub mod result;
 pub mod run;
 pub mod samples;

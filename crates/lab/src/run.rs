@@ -173,6 +173,7 @@ impl PolicyVisitor for Runner<'_> {
             sink: self.sink,
             turns: Turns::new(watches_sleeps),
             watches_turns,
+            switched: Vec::new(),
         };
         let config = SimConfig {
             topo: job.topo.clone(),
@@ -245,14 +246,28 @@ impl Driver<'_> {
         until: Time,
     ) -> Result<Status, SimError> {
         loop {
-            let status = sim.run_until_or(until, |observer| observer.turns.last.is_some())?;
-            let Some(turn) = sim.core_mut().observer_mut().turns.last.take() else {
+            let status = sim.run_until_or(until, RunObserver::wants_look)?;
+            if !sim.core_mut().observer_mut().wants_look() {
                 return Ok(status);
-            };
-            sampler.turn(sim, sim.now(), turn);
+            }
+            show_values(sim);
+            if let Some(turn) = sim.core_mut().observer_mut().turns.last.take() {
+                sampler.turn(sim, sim.now(), turn);
+            }
             if status != Status::Running {
                 return Ok(status);
             }
+        }
+    }
+}
+
+/// Tells the sink what the policy shows of the tasks that were switched.
+fn show_values<P: PolicyDef>(sim: &mut Sim<'_, P, RunObserver>) {
+    let now = sim.now();
+    for task in std::mem::take(&mut sim.core_mut().observer_mut().switched) {
+        let values = sim.core().inspect(now, task);
+        if let Some(sink) = &mut sim.core_mut().observer_mut().sink {
+            values.iter().for_each(|(name, value)| sink.value(now, task, name, *value));
         }
     }
 }
@@ -314,6 +329,15 @@ struct RunObserver {
     sink: Option<Sink>,
     turns: Turns,
     watches_turns: bool,
+    /// Tasks of the last switches whose values the sink has still to be told.
+    switched: Vec<TaskId>,
+}
+
+impl RunObserver {
+    /// Whether the host has something to look at before the run goes on.
+    fn wants_look(&self) -> bool {
+        self.turns.last.is_some() || !self.switched.is_empty()
+    }
 }
 
 impl Observer for RunObserver {
@@ -323,6 +347,11 @@ impl Observer for RunObserver {
         self.metrics.event(now, event);
         if let Some(sink) = &mut self.sink {
             sink.event(now, event);
+            if let SchedEvent::Switch { prev, next, .. } = *event
+                && sink.wants_values()
+            {
+                self.switched.extend([prev, next].into_iter().flatten());
+            }
         }
         if self.watches_turns {
             self.turns.event(now, event);

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod columns;
+pub mod diff;
 mod format;
 mod headline;
 mod interbench;

@@ -16,6 +16,11 @@ pub struct Comms {
 }
 
 impl Comms {
+    /// A table in which each name has its place as its id.
+    pub fn from_names(names: Vec<String>) -> Self {
+        let ids = names.iter().zip(0..).map(|(name, id)| (name.clone().into_bytes(), CommId(id)));
+        Self { ids: ids.collect(), names }
+    }
     /// The id of `name`, a new one at first sight.
     ///
     /// # Panics
@@ -35,6 +40,14 @@ impl Comms {
     /// For an id of another table.
     pub fn name(&self, id: CommId) -> &str {
         &self.names[id.0 as usize]
+    }
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
     }
     /// The names by id.
     pub fn into_names(self) -> Vec<String> {

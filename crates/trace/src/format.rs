@@ -5,8 +5,8 @@ use std::fmt;
 
 use schedlab_units::Located;
 
-use crate::slt;
 use crate::text::{Layout, parse_prefix};
+use crate::{chrome, perfetto, slt};
 
 /// A form of trace files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub enum Format {
     PerfData,
     /// trace-cmd's `trace.dat`.
     TraceDat,
+    /// Perfetto's protobuf.
+    Perfetto,
+    /// Chrome's JSON as schedlab writes it.
+    Chrome,
     /// Anything packed with gzip.
     Gzip,
     /// Anything packed with zstd.
@@ -40,6 +44,8 @@ impl Format {
             | Self::Slt
             | Self::PerfData
             | Self::TraceDat
+            | Self::Perfetto
+            | Self::Chrome
             | Self::Gzip
             | Self::Zstd => ("this form is read", ""),
             Self::Xz => ("the file is compressed with xz", "unpack it: `xz -d FILE`"),
@@ -60,6 +66,8 @@ impl fmt::Display for Format {
             Self::Slt => "slt",
             Self::PerfData => "perf.data",
             Self::TraceDat => "trace.dat",
+            Self::Perfetto => "Perfetto trace",
+            Self::Chrome => "Chrome JSON",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
             Self::Xz => "xz",
@@ -95,6 +103,12 @@ pub fn detect(start: &[u8]) -> Option<Format> {
         || start[..start.len().min(5)].eq_ignore_ascii_case(b"<html")
     {
         return Some(Format::SystraceHtml);
+    }
+    if perfetto::looks_like(start) {
+        return Some(Format::Perfetto);
+    }
+    if chrome::looks_like(start) {
+        return Some(Format::Chrome);
     }
     start.split(|b| *b == b'\n').take(MAX_LINES).find_map(of_line)
 }

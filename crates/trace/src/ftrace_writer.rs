@@ -14,10 +14,8 @@ use schedlab_policy_api::{CommId, Pid, RecordContext, RecordEvent, RecordedState
 use schedlab_units::CpuId;
 
 use crate::comms::Comms;
+use crate::out::Out;
 use crate::sink::{RecordSink, RecordWriter};
-
-/// Bytes gathered before they are written.
-const CHUNK: usize = 64 * 1024;
 
 /// A sink that writes ftrace text.
 ///
@@ -25,15 +23,13 @@ const CHUNK: usize = 64 * 1024;
 /// [`FtraceWriter::finish`] reports it.
 #[derive(Debug)]
 pub struct FtraceWriter<W: Write> {
-    out: W,
-    text: Vec<u8>,
-    error: Option<io::Error>,
+    out: Out<W>,
 }
 
 impl<W: Write> FtraceWriter<W> {
     /// A writer to `out`; the heading is written at once.
     pub fn new(out: W) -> Self {
-        let mut writer = Self { out, text: Vec::with_capacity(CHUNK + 1024), error: None };
+        let mut writer = Self { out: Out::new(out) };
         writer.put(format_args!(
             "# tracer: nop\n\
              #\n\
@@ -52,25 +48,12 @@ impl<W: Write> FtraceWriter<W> {
     ///
     /// # Errors
     /// The first failure of the output, now or earlier.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.flush_text();
-        match self.error {
-            Some(error) => Err(error),
-            None => self.out.flush().map(|()| self.out),
-        }
-    }
-
-    fn flush_text(&mut self) {
-        if self.error.is_none() {
-            self.error = self.out.write_all(&self.text).err();
-        }
-        self.text.clear();
+    pub fn finish(self) -> io::Result<W> {
+        self.out.finish()
     }
 
     fn put(&mut self, text: fmt::Arguments<'_>) {
-        if let Err(error) = self.text.write_fmt(text) {
-            self.error.get_or_insert(error);
-        }
+        self.out.text(text);
     }
 
     fn line(&mut self, record: &TraceRecord, comms: &Comms) {
@@ -92,10 +75,7 @@ impl<W: Write> FtraceWriter<W> {
         let pid = pid.0;
         self.put(format_args!("{comm:>16}-{pid:<7} [{:03}] {flags} {seconds:>5}.{ns:09}: ", cpu.0));
         self.body(record, comms);
-        self.text.push(b'\n');
-        if self.text.len() >= CHUNK {
-            self.flush_text();
-        }
+        self.out.bytes(b"\n");
     }
 
     fn body(&mut self, record: &TraceRecord, comms: &Comms) {

@@ -28,12 +28,9 @@ impl<S: RecordSink> Recorder<S> {
     pub fn name_task(&mut self, task: TaskId, label: TaskLabel<'_>) {
         self.view.label(task, label);
     }
-    /// Passes on a value of the policy: of `task`, or of `cpu` when there is none.
-    pub fn value(&mut self, now: Time, cpu: CpuId, task: Option<TaskId>, name: &str, value: i64) {
-        let of = match task {
-            Some(task) => ValueOf::Thread(self.view.task(task).pid),
-            None => ValueOf::Cpu(cpu),
-        };
+    /// Passes on a value that the policy shows of `task`.
+    pub fn value(&mut self, now: Time, task: TaskId, name: &str, value: i64) {
+        let of = ValueOf::Thread(self.view.task(task).pid);
         self.sink.value(&PolicyValue { time: now, of, name, value });
     }
     /// The sink, the names, and the number of CPUs seen.

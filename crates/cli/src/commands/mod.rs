@@ -2,6 +2,8 @@
 //! The commands, one file each.
 
 pub(crate) mod claims;
+pub(crate) mod diff;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod policies;
 mod resume;

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::Path;
 
+use schedlab_lab::recipe::header_of;
 use schedlab_lab::run::Job;
-use schedlab_lab::sink::{Sink, TraceSink};
+use schedlab_lab::sink::{Sink, TraceSink, WithValues};
 use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_report::model::VERSION;
-use schedlab_trace::slt::{SltHeader, SltWriter};
-use schedlab_trace::{FtraceWriter, RecordWriter, Recorder, TaskLabel};
+use schedlab_trace::slt::SltWriter;
+use schedlab_trace::{Recorder, TaskLabel, WRITTEN, WrittenForm, written_form};
 use schedlab_units::{TaskId, Time};
 
 use crate::exit::{Exit, Failure};
@@ -21,39 +22,39 @@ use crate::output::cannot_write;
 /// # Errors
 /// For an extension that is not written, and when the file cannot be created.
 pub(crate) fn create(path: &str, job: &Job, digest: &str) -> Result<Sink, Failure> {
-    let extension = Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or("");
-    if !matches!(extension, "txt" | "slt") {
-        let message = format!("{path}: traces are written as .txt (ftrace text) or .slt (native)");
-        return Err(Failure::new(Exit::Usage, message));
+    let native = extension(path) == "slt";
+    let form = form(path);
+    if form.is_none() && !native {
+        return Err(unknown_form(path, &[".slt (native)"]));
     }
     let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
     let out = BufWriter::new(file);
-    Ok(match extension {
-        "slt" => Box::new(Slt(SltWriter::new(out, &header(job, digest)))),
-        _ => Box::new(Recorder::new(Box::new(FtraceWriter::new(out)) as Box<dyn RecordWriter>)),
-    })
+    let Some(form) = form else {
+        return Ok(Box::new(Slt(SltWriter::new(out, &header_of(job, digest, VERSION)))));
+    };
+    let origin = format!(
+        "schedlab {VERSION}: {} under {} with seed {}",
+        job.workload.name, job.policy, job.seed
+    );
+    let recorder = Recorder::new(form.open(Box::new(out), &origin));
+    Ok(if form.has_values { Box::new(WithValues(recorder)) } else { Box::new(recorder) })
 }
 
-fn header(job: &Job, digest: &str) -> SltHeader {
-    let topo = &job.topo;
-    let machine = format!(
-        "nodes={},llcs={},cores={},threads={}",
-        topo.nodes(),
-        topo.llcs_per_node(),
-        topo.cores_per_llc(),
-        topo.threads_per_core()
-    );
-    let mut header = SltHeader::new();
-    header.push("version", VERSION);
-    header.push("policy", &job.policy.to_string());
-    header.push("variant", job.policy.variant().name);
-    header.push("seed", &job.seed.to_string());
-    header.push("machine", &machine);
-    header.push("cost", &job.cost.name);
-    header.push("hz", &job.hz().get().to_string());
-    header.push("workload", &job.workload.name);
-    header.push("digest", digest);
-    header
+/// The form that the extension of `path` names; none for those that are not written from records.
+pub(crate) fn form(path: &str) -> Option<&'static WrittenForm> {
+    written_form(extension(path))
+}
+
+/// No form has the extension of `path`; `more` are forms beside those written from records.
+pub(crate) fn unknown_form(path: &str, more: &[&str]) -> Failure {
+    let known = WRITTEN.iter().map(|form| format!(".{} ({})", form.extension, form.name));
+    let known: Vec<String> = known.chain(more.iter().map(|form| (*form).to_string())).collect();
+    let message = format!("{path}: traces are written as {}", known.join(", "));
+    Failure::new(Exit::Usage, message)
+}
+
+fn extension(path: &str) -> &str {
+    Path::new(path).extension().and_then(|e| e.to_str()).unwrap_or("")
 }
 
 struct Slt(SltWriter<BufWriter<File>>);
