@@ -8,7 +8,8 @@ use schedlab_units::Located;
 pub(super) use super::packing::Packing;
 use crate::bytes::{Bytes, Endian, until_nul};
 use crate::ring::Layout;
-use crate::tep::{MAGIC, Names, Tracepoints, TracingData, parse_cmdlines, parse_formats};
+use crate::tep::{MAGIC, Names, Tracepoints, TracingData};
+use crate::tep::{parse_cmdlines, parse_formats, parse_header_info};
 
 /// The most that a part of the head takes in memory. Formats of all events of a kernel take 2 to
 /// 3 MB.
@@ -27,6 +28,7 @@ mod option {
     pub(super) const TRACE_CLOCK: u16 = 4;
     pub(super) const UNAME: u16 = 5;
     pub(super) const TSC_TO_NS: u16 = 14;
+    pub(super) const HEADER_INFO: u16 = 16;
     pub(super) const EVENT_FORMATS: u16 = 18;
     pub(super) const CMDLINES: u16 = 21;
 }
@@ -346,19 +348,23 @@ impl<R: Read + Seek> Walk<'_, R> {
         let endian = self.head.layout.endian;
         let mut input = Bytes::new(value, endian);
         match id {
-            option::EVENT_FORMATS | option::CMDLINES => {
+            option::HEADER_INFO | option::EVENT_FORMATS | option::CMDLINES => {
                 let Some(offset) = input.u64() else {
                     return Err(fault(at, "an option without its offset"));
                 };
                 let bytes = self.section(offset)?;
                 let mut input = Bytes::new(&bytes, endian);
-                let read = if id == option::CMDLINES {
-                    parse_cmdlines(&mut input).map(|names| {
-                        self.head.cmdlines = names;
+                let head = &mut *self.head;
+                let read = match id {
+                    option::CMDLINES => parse_cmdlines(&mut input).map(|names| {
+                        head.cmdlines = names;
                         Ok(())
-                    })
-                } else {
-                    parse_formats(&mut input, &mut self.head.tracepoints)
+                    }),
+                    option::HEADER_INFO => parse_header_info(&mut input).map(|size| {
+                        head.layout.long_size = size?.unwrap_or(head.layout.long_size);
+                        Ok(())
+                    }),
+                    _ => parse_formats(&mut input, &mut head.tracepoints),
                 };
                 match read {
                     Some(Ok(())) => {}
