@@ -102,8 +102,8 @@ pub(super) fn part<R: Read + Seek>(
 ) -> Result<Vec<u8>, Located> {
     let bytes = at_most(input, offset, size)?;
     if (bytes.len() as u64) < size {
-        let at = offset.saturating_add(bytes.len() as u64);
-        return Err(fault(at, format!("the file ends inside its {what}")));
+        let end = input.seek(SeekFrom::End(0)).map_err(|error| fault(offset, error))?;
+        return Err(fault(end, format!("the file ends inside its {what}")));
     }
     Ok(bytes)
 }
