@@ -242,10 +242,26 @@ impl<'s> Intake<'s> {
     }
 }
 
-/// Name of the context; perf's stand-in for a name it does not know (`:78`) becomes the kernel's.
+/// Name of the context; perf's stand-ins for a name it does not know (`:78`) and for a thread that
+/// has given up its id (`:-1`) become the kernel's.
 fn known_name(comm: &[u8]) -> &[u8] {
     match comm.strip_prefix(b":") {
+        Some(b"-1") => b"<...>",
         Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => b"<...>",
         _ => comm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stand_ins_of_perf_are_no_names() {
+        for (comm, name) in
+            [(":78", "<...>"), (":-1", "<...>"), (":x", ":x"), (":", ":"), ("a:-1", "a:-1")]
+        {
+            assert_eq!(known_name(comm.as_bytes()), name.as_bytes());
+        }
     }
 }

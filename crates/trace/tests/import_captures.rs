@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use executor::execute;
-use schedlab_policy_api::{Pid, RecordEvent, RecordedState, Recording};
+use schedlab_policy_api::{Pid, RecordContext, RecordEvent, RecordedState, Recording};
 use schedlab_trace::read;
 use schedlab_units::{Nanos, Rng, Time};
 use schedlab_workload::ir::Op;
@@ -260,5 +260,29 @@ fn workload_survives_being_saved() {
         let loaded = load_text("a.toml", to_toml(&got), &[], &LoadOptions::default());
         let loaded = loaded.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(loaded.workload, got, "{name}");
+    }
+}
+
+/// A perf.data file tells whether an interrupt had taken over a context, its text does not. But for
+/// that, both become the same workload.
+#[test]
+fn perf_data_becomes_the_workload_of_its_text_but_for_contexts() {
+    for (data, text) in [
+        ("host-pingpong.data.zst", "host-pingpong.txt"),
+        ("host-timer.data.zst", "host-timer.txt"),
+        ("vm-groups.data.zst", "vm-groups.txt"),
+        ("vm-jobs.data.zst", "vm-jobs.txt.zst"),
+    ] {
+        let options = ImportOptions { name: "x".to_string(), ..ImportOptions::default() };
+        let of = |recording: &Recording| import(recording, &options).expect("importable");
+        let (known, text) = (load(data), load(text));
+        let mut unknown = known.clone();
+        unknown.records.iter_mut().for_each(|r| r.context = RecordContext::Unknown);
+        let (ours, theirs) = (of(&unknown), of(&text));
+        assert_eq!(to_toml(&ours.workload), to_toml(&theirs.workload), "{data}");
+        assert_eq!(ours.summary.to_string(), theirs.summary.to_string(), "{data}");
+        // Contexts change who woke whom, not who there was.
+        let with = of(&known);
+        assert_eq!(with.workload.tasks.len(), ours.workload.tasks.len(), "{data}");
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Binary traces of machines that are not at hand: both orders of bytes and sizes of words, formats of
-//! old and new kernels. All tell of the same run.
+//! Binary traces of machines that are not at hand: both orders of bytes, both sizes of words,
+//! formats of old and new kernels. All tell of the same run.
 
 #[path = "support/binary.rs"]
 mod binary;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! No perf.data and no trace.dat makes its reader panic, hang or use memory without bound: files cut
-//! everywhere, damaged at random and by hostile numbers, and the kept corpus.
+//! No perf.data and no trace.dat makes its reader panic, hang or use memory without bound: files
+//! cut everywhere, damaged at random and by hostile numbers, and the kept corpus.
 
 #[path = "support/binary.rs"]
 mod binary;

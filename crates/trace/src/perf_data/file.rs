@@ -157,8 +157,8 @@ fn section<R: Read + Seek>(
     };
     let bytes = read(input).map_err(|error: std::io::Error| fault(offset, error))?;
     if (bytes.len() as u64) < size {
-        let at = offset + bytes.len() as u64;
-        return Err(fault(at, format!("the file ends inside its {what}")));
+        let end = input.seek(SeekFrom::End(0)).map_err(|error| fault(offset, error))?;
+        return Err(fault(end, format!("the file ends inside its {what}")));
     }
     Ok(bytes)
 }

@@ -7,6 +7,7 @@
 
 mod attr;
 mod file;
+mod item;
 mod order;
 mod packed;
 mod reader;

@@ -14,6 +14,9 @@ use crate::bytes::{Bytes, Endian};
 
 /// The last block of a frame, without content.
 const LAST_BLOCK: [u8; 3] = [1, 0, 0];
+/// Offset of the flags in the head of a frame, and the one of a checksum behind the last block.
+const FRAME_FLAGS: usize = 4;
+const FLAG_CHECKSUM: u8 = 1 << 2;
 /// Longest head of a frame.
 const FRAME_HEAD_MAX: usize = 18;
 /// Most bytes of a block, and what it unpacks to.
@@ -118,18 +121,24 @@ impl Unpacker {
             }
             let mut rest = self.packed.rest();
             let before = rest.len();
+            let flags = rest[FRAME_FLAGS];
             self.decoder = decoder();
             self.decoder.init(&mut rest).map_err(|error| damaged(&error))?;
             self.packed.used += before - rest.len();
+            // The decoder would wait for one without telling so.
+            if flags & FLAG_CHECKSUM != 0 {
+                return Err(damaged(&"a checksum, which perf does not write"));
+            }
         }
         let block = whole_block(self.packed.rest()).map_err(|why| damaged(&why))?;
         let (read, written) = self
             .decoder
             .decode_from_to(&self.packed.rest()[..block], &mut self.out)
             .map_err(|error| damaged(&error))?;
-        self.packed.used += read.min(block);
+        let taken = read.min(block);
+        self.packed.used += taken;
         self.plain.push(&self.out[..written]);
-        Ok(read > 0 || written > 0)
+        Ok(taken > 0 || written > 0)
     }
 }
 
@@ -140,19 +149,14 @@ fn decoder() -> FrameDecoder {
 }
 
 /// Length of the block that `bytes` begin with; 0 when it is not whole.
-///
-/// With the last block comes the checksum, if there is one.
 fn whole_block(bytes: &[u8]) -> Result<usize, &'static str> {
     let Some(head) = bytes.get(..3) else { return Ok(0) };
     let head = Endian::Little.unsigned(head) as usize;
-    let (is_last, kind, size) = (head & 1, head >> 1 & 3, head >> 3);
+    let (kind, size) = (head >> 1 & 3, head >> 3);
     if size > BLOCK_MAX {
         return Err("a block is too long");
     }
     // A run is stored as one byte.
     let length = 3 + if kind == 1 { 1 } else { size };
-    if bytes.len() < length {
-        return Ok(0);
-    }
-    Ok(if is_last == 1 { bytes.len().min(length + 4) } else { length })
+    Ok(if bytes.len() < length { 0 } else { length })
 }

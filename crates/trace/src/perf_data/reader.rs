@@ -4,20 +4,21 @@
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use schedlab_policy_api::RecordContext;
-use schedlab_units::{CpuId, Located, Time};
+use schedlab_units::{CpuId, Located};
 
 use super::attr::Attr;
 use super::file::{Feature, Head, IDS_MAX, fault, head};
+use super::item::{Item, What, running, stamp};
 use super::order::Rounds;
 use super::packed::Unpacker;
 use super::sample::{moment_behind, sample};
 use crate::bytes::{Bytes, until_nul};
 use crate::comms::Comms;
 use crate::format::Format;
-use crate::intake::{Intake, Stamp, StepBack};
+use crate::intake::{Intake, StepBack};
 use crate::sink::RecordSink;
 use crate::summary::ReadSummary;
-use crate::tep::{Hit, Names, TracingData, comm};
+use crate::tep::{Names, TracingData, comm};
 use crate::text::{cpu_id, no_events};
 
 /// Kinds of records.
@@ -83,40 +84,6 @@ fn tracing_data(offset: u64, bytes: &[u8]) -> Result<TracingData, Located> {
         Ok((data, _)) => Ok(data),
         Err((at, message)) => Err(fault(offset + at as u64, message)),
     }
-}
-
-/// What waits for its turn, and where it stood.
-struct Item {
-    offset: u64,
-    what: What,
-}
-
-enum What {
-    Event {
-        time: u64,
-        cpu: CpuId,
-        tid: Option<(u32, u32)>,
-        hit: Hit,
-    },
-    Other {
-        time: u64,
-        cpu: CpuId,
-        tid: Option<(u32, u32)>,
-        /// Number of the tracepoint; none for a counter of perf's.
-        id: Option<u16>,
-    },
-    Comm {
-        tid: u32,
-        name: Vec<u8>,
-    },
-    Fork {
-        tid: u32,
-        parent: u32,
-    },
-    Lost {
-        cpu: CpuId,
-        count: u64,
-    },
 }
 
 /// Kind and notes of a record.
@@ -434,33 +401,5 @@ impl<R: Read> Reader<'_, R> {
                 Ok(())
             }
         }
-    }
-}
-
-/// Process and thread of a sample. A thread that has given up its id is −1 to perf, but the event
-/// itself still knows it.
-fn running(tid: Option<(u32, u32)>, pid: Option<u32>) -> Option<(u32, u32)> {
-    match (tid, pid) {
-        (Some((process, u32::MAX)), Some(pid)) => Some((process, pid)),
-        (None, Some(pid)) => Some((u32::MAX, pid)),
-        _ => tid,
-    }
-}
-
-fn stamp(
-    time: u64,
-    cpu: CpuId,
-    tid: Option<(u32, u32)>,
-    comm: &[u8],
-    context: RecordContext,
-) -> Stamp<'_> {
-    let known = |id: u32| (id != u32::MAX).then_some(id);
-    Stamp {
-        time: Time::from_ns(time),
-        cpu,
-        pid: tid.and_then(|(_, tid)| known(tid)),
-        tgid: tid.and_then(|(process, _)| known(process)),
-        comm,
-        context,
     }
 }

@@ -12,4 +12,6 @@ mod tracing_data;
 
 pub(crate) use decode::{Hit, Tracepoints};
 pub(crate) use names::{Names, comm};
-pub(crate) use tracing_data::{MAGIC, TracingData, parse_cmdlines, parse_formats};
+pub(crate) use tracing_data::{
+    MAGIC, TracingData, parse_cmdlines, parse_formats, parse_header_info,
+};

@@ -13,7 +13,8 @@ pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 #[derive(Clone, Debug)]
 pub(crate) struct TracingData {
     pub(crate) endian: Endian,
-    /// Size of a `long` of the kernel, bytes.
+    /// Size of a `long` of the kernel, bytes: as its pages show it, else as the program that
+    /// recorded has it.
     pub(crate) long_size: u8,
     /// Size of a page of the trace buffer, bytes.
     pub(crate) page_size: u32,
@@ -47,14 +48,10 @@ fn parse(input: &mut Bytes<'_>) -> Option<Result<TracingData, String>> {
     let has_cmdlines = input.c_string()? != b"0.5";
     input.endian = if input.u8()? == 0 { Endian::Little } else { Endian::Big };
     let (long_size, page_size) = (input.u8()?, input.u32()?);
-    for name in [&b"header_page"[..], b"header_event"] {
-        if input.c_string()? != name {
-            let name = String::from_utf8_lossy(name);
-            return Some(Err(format!("`{name}` expected")));
-        }
-        let size = input.u64()?;
-        input.take(size)?;
-    }
+    let long_size = match parse_header_info(input)? {
+        Ok(of_kernel) => of_kernel.unwrap_or(long_size),
+        Err(message) => return Some(Err(message)),
+    };
     for _ in 0..input.u32()? {
         // Formats of ftrace's own events: none of them is a scheduler event.
         let size = input.u64()?;
@@ -69,6 +66,29 @@ fn parse(input: &mut Bytes<'_>) -> Option<Result<TracingData, String>> {
     let cmdlines = if has_cmdlines { parse_cmdlines(input)? } else { Names::default() };
     let endian = input.endian;
     Some(Ok(TracingData { endian, long_size, page_size, tracepoints, cmdlines }))
+}
+
+/// Reads the descriptions of pages and of events in them: the size of a `long` that they show, if
+/// any. `None` when they end too early.
+pub(crate) fn parse_header_info(input: &mut Bytes<'_>) -> Option<Result<Option<u8>, String>> {
+    let mut long_size = None;
+    for name in [&b"header_page"[..], b"header_event"] {
+        if input.c_string()? != name {
+            let name = String::from_utf8_lossy(name);
+            return Some(Err(format!("`{name}` expected")));
+        }
+        let size = input.u64()?;
+        let text = String::from_utf8_lossy(input.take(size)?);
+        // The word with the length of a page's data: `field: local_t commit; offset:8; size:8;`.
+        let commit = text.lines().find(|line| line.contains(" commit;"));
+        let size = commit.and_then(|line| line.split("size:").nth(1)?.split(';').next());
+        long_size = long_size.or(match size {
+            Some("4") => Some(4),
+            Some("8") => Some(8),
+            _ => None,
+        });
+    }
+    Some(Ok(long_size))
 }
 
 /// Reads the formats of all systems; `None` when they end too early.

@@ -5,10 +5,12 @@ use std::io::{Read, Seek, SeekFrom};
 
 use schedlab_units::Located;
 
+use super::options::{Options, option, shown};
 pub(super) use super::packing::Packing;
-use crate::bytes::{Bytes, Endian, until_nul};
+use crate::bytes::{Bytes, Endian};
 use crate::ring::Layout;
-use crate::tep::{MAGIC, Names, Tracepoints, TracingData, parse_cmdlines, parse_formats};
+use crate::tep::{MAGIC, Names, Tracepoints, TracingData};
+use crate::tep::{parse_cmdlines, parse_formats, parse_header_info};
 
 /// The most that a part of the head takes in memory. Formats of all events of a kernel take 2 to
 /// 3 MB.
@@ -19,20 +21,6 @@ const HEAD_GUESS: u64 = 4 << 20;
 const SECTIONS_MAX: u64 = 128 << 20;
 /// Sections of options follow each other; more than this is a loop.
 const OPTION_SECTIONS_MAX: usize = 1000;
-
-/// Ids of options, and of the sections that some of them lead to.
-mod option {
-    pub(super) const DONE: u16 = 0;
-    pub(super) const BUFFER: u16 = 3;
-    pub(super) const TRACE_CLOCK: u16 = 4;
-    pub(super) const UNAME: u16 = 5;
-    pub(super) const TSC_TO_NS: u16 = 14;
-    pub(super) const EVENT_FORMATS: u16 = 18;
-    pub(super) const CMDLINES: u16 = 21;
-}
-
-/// Clocks that count ns.
-const CLOCKS: [&str; 7] = ["local", "global", "perf", "mono", "mono_raw", "boot", "tai"];
 
 /// A fault at a byte of the file.
 pub(super) fn fault(offset: u64, message: impl std::fmt::Display) -> Located {
@@ -100,8 +88,8 @@ pub(super) fn part<R: Read + Seek>(
 ) -> Result<Vec<u8>, Located> {
     let bytes = at_most(input, offset, size)?;
     if (bytes.len() as u64) < size {
-        let at = offset.saturating_add(bytes.len() as u64);
-        return Err(fault(at, format!("the file ends inside its {what}")));
+        let end = input.seek(SeekFrom::End(0)).map_err(|error| fault(offset, error))?;
+        return Err(fault(end, format!("the file ends inside its {what}")));
     }
     Ok(bytes)
 }
@@ -110,7 +98,8 @@ fn at_most<R: Read + Seek>(input: &mut R, offset: u64, size: u64) -> Result<Vec<
     if size > PART_MAX {
         return Err(fault(offset, format!("a part of {size} bytes is beyond belief")));
     }
-    let mut bytes = Vec::new();
+    // A page at once; what is longer grows with what is there.
+    let mut bytes = Vec::with_capacity(size.min(1 << 16) as usize);
     input
         .seek(SeekFrom::Start(offset))
         .and_then(|_| input.take(size).read_to_end(&mut bytes))
@@ -189,57 +178,6 @@ fn parse_version_6(bytes: &[u8]) -> Parsed {
     }))
 }
 
-/// What options say.
-#[derive(Debug, Default)]
-struct Options {
-    release: String,
-    clock: String,
-    needs_conversion: bool,
-    left_out: Vec<String>,
-}
-
-impl Options {
-    fn take(&mut self, id: u16, value: &[u8]) {
-        let text = shown(value);
-        match id {
-            // All clocks, the chosen one in brackets.
-            option::TRACE_CLOCK => {
-                let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-                self.clock = chosen.map_or_else(String::new, |(clock, _)| clock.to_string());
-            }
-            // System, name of the host (left out), release, machine.
-            option::UNAME => {
-                let words: Vec<&str> = text.split_whitespace().collect();
-                if let [system, _, release, ..] = words[..] {
-                    self.release = format!("{system} {release}");
-                }
-            }
-            option::TSC_TO_NS => self.needs_conversion = true,
-            _ => {}
-        }
-    }
-
-    fn check_clock(&self) -> Result<(), Located> {
-        let is_ns = self.clock.is_empty() || CLOCKS.contains(&self.clock.as_str());
-        if is_ns && !self.needs_conversion {
-            return Ok(());
-        }
-        Err(Located::whole(format!("the clock `{}` does not count ns", self.clock))
-            .hint("record with `-C mono` or without -C"))
-    }
-
-    fn origin(&self) -> String {
-        let mut parts = Vec::new();
-        if !self.release.is_empty() {
-            parts.push(self.release.clone());
-        }
-        if !self.left_out.is_empty() {
-            parts.push(format!("{} further buffers are not read", self.left_out.len()));
-        }
-        parts.join(", ")
-    }
-}
-
 fn version_7<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
     // Names of the compressor and its version end somewhere in here.
     let bytes = at_most(input, 0, 1024)?;
@@ -282,7 +220,7 @@ fn version_7<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
     if top < buffers.len() {
         let buffer = buffers.remove(top);
         let clock = if buffer.clock.is_empty() { options.clock.clone() } else { buffer.clock };
-        Options { clock, ..Options::default() }.check_clock()?;
+        Options::of_clock(clock).check_clock()?;
         head.page_size = buffer.page_size;
         head.cpus = buffer.cpus;
     }
@@ -291,11 +229,6 @@ fn version_7<R: Read + Seek>(input: &mut R) -> Result<Head, Located> {
     head.origin = options.origin();
     head.left_out = options.left_out;
     Ok(head)
-}
-
-/// A text of the file, fit to be printed.
-fn shown(text: &[u8]) -> String {
-    String::from_utf8_lossy(until_nul(text)).chars().filter(|c| !c.is_control()).collect()
 }
 
 struct Buffer {
@@ -345,19 +278,23 @@ impl<R: Read + Seek> Walk<'_, R> {
         let endian = self.head.layout.endian;
         let mut input = Bytes::new(value, endian);
         match id {
-            option::EVENT_FORMATS | option::CMDLINES => {
+            option::HEADER_INFO | option::EVENT_FORMATS | option::CMDLINES => {
                 let Some(offset) = input.u64() else {
                     return Err(fault(at, "an option without its offset"));
                 };
                 let bytes = self.section(offset)?;
                 let mut input = Bytes::new(&bytes, endian);
-                let read = if id == option::CMDLINES {
-                    parse_cmdlines(&mut input).map(|names| {
-                        self.head.cmdlines = names;
+                let head = &mut *self.head;
+                let read = match id {
+                    option::CMDLINES => parse_cmdlines(&mut input).map(|names| {
+                        head.cmdlines = names;
                         Ok(())
-                    })
-                } else {
-                    parse_formats(&mut input, &mut self.head.tracepoints)
+                    }),
+                    option::HEADER_INFO => parse_header_info(&mut input).map(|size| {
+                        head.layout.long_size = size?.unwrap_or(head.layout.long_size);
+                        Ok(())
+                    }),
+                    _ => parse_formats(&mut input, &mut head.tracepoints),
                 };
                 match read {
                     Some(Ok(())) => {}

@@ -4,6 +4,7 @@
 //! Source: spec formats-and-ecosystem §2.7.
 
 mod head;
+mod options;
 mod packing;
 mod pages;
 mod reader;

@@ -243,14 +243,27 @@ fn format_sections(out: &mut Out) {
     }
 }
 
+/// Descriptions of pages and of the events in them.
+fn header_info(out: &mut Out) {
+    let size = out.machine.long_size;
+    let page = format!(
+        "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
+         \tfield: local_t commit;\toffset:8;\tsize:{size};\tsigned:1;\n"
+    );
+    out.raw(b"header_page\0").u64(page.len() as u64).raw(page.as_bytes());
+    out.raw(b"header_event\0").u64(0);
+}
+
 const CMDLINES: &[u8] = b"0 <idle>\n11 t11\n12 t12\n";
 
 /// The block of format texts up to the names of threads.
 pub(crate) fn tracing_data(machine: Machine, version: &[u8]) -> Out {
     let mut out = machine.out();
     out.raw(b"\x17\x08\x44tracing").raw(version).raw(&[0, machine.big_endian.into()]);
-    out.raw(&[machine.long_size as u8]).u32(4096);
-    out.raw(b"header_page\0").u64(3).raw(b"abc").raw(b"header_event\0").u64(0).u32(0);
+    // A program of 32 bits on a kernel of 64: what its pages look like counts.
+    out.raw(&[4]).u32(4096);
+    header_info(&mut out);
+    out.u32(0);
     format_sections(&mut out);
     out.u32(0).u32(0).u64(CMDLINES.len() as u64).raw(CMDLINES);
     out
@@ -320,13 +333,16 @@ pub(crate) fn trace_dat_7(
     buffers: &[&str],
 ) -> Vec<u8> {
     let mut out = machine.out();
-    out.raw(b"\x17\x08\x44tracing7\0").raw(&[machine.big_endian.into(), machine.long_size as u8]);
+    out.raw(b"\x17\x08\x44tracing7\0").raw(&[machine.big_endian.into(), 4]);
     out.u32(4096).raw(if is_packed { b"zlib\x001.2\0" } else { b"none\0\0" });
     let first = out.bytes.len();
     out.u64(0);
     let mut text = machine.out();
     format_sections(&mut text);
     let formats = section(&mut out, 18, &text.bytes, is_packed);
+    let mut text = machine.out();
+    header_info(&mut text);
+    let header = section(&mut out, 16, &text.bytes, is_packed);
     let mut text = machine.out();
     text.u64(CMDLINES.len() as u64).raw(CMDLINES);
     let cmdlines = section(&mut out, 21, &text.bytes, is_packed);
@@ -343,7 +359,7 @@ pub(crate) fn trace_dat_7(
         cpus.u32(cpu as u32).u64(at).u64(out.bytes.len() as u64 - at);
     }
     let mut options = machine.out();
-    for (id, at) in [(18, formats), (21, cmdlines)] {
+    for (id, at) in [(16, header), (18, formats), (21, cmdlines)] {
         options.u16(id).u32(8).u64(at);
     }
     for name in buffers {
