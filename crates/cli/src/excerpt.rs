@@ -13,6 +13,8 @@ pub(crate) enum Source<'a> {
     Text(&'a [u8]),
     /// In a file.
     File(&'a str),
+    /// Nowhere: it came through a pipe or out of a packed file.
+    Gone,
 }
 
 /// Lines to print, and how wide the column of line numbers is.
@@ -31,6 +33,7 @@ pub(crate) fn excerpt(source: &Source<'_>, at: Position) -> Option<Excerpt> {
     match source {
         Source::Text(bytes) => excerpt_of(*bytes, at),
         Source::File(path) => excerpt_of(BufReader::new(File::open(path).ok()?), at),
+        Source::Gone => None,
     }
 }
 

@@ -99,6 +99,10 @@ pub fn detect(start: &[u8]) -> Option<Format> {
     if let Some((_, format)) = MAGIC.iter().find(|(magic, _)| start.starts_with(magic)) {
         return Some(*format);
     }
+    // A zstd file may begin with frames that hold no data, as those of `pzstd` do.
+    if matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..]) {
+        return Some(Format::Zstd);
+    }
     if start[..start.len().min(14)].eq_ignore_ascii_case(b"<!doctype html")
         || start[..start.len().min(5)].eq_ignore_ascii_case(b"<html")
     {
@@ -145,6 +149,7 @@ mod tests {
             (b"\x17\x08\x44tracing6\0", Some(Format::TraceDat)),
             (b"\x1f\x8b\x08\0", Some(Format::Gzip)),
             (b"\x28\xb5\x2f\xfd\0", Some(Format::Zstd)),
+            (b"\x50\x2a\x4d\x18\x04\0\0\0", Some(Format::Zstd)),
             (b"<!doctype HTML>", Some(Format::SystraceHtml)),
             (b"# tracer: nop\n#\n", Some(Format::FtraceText)),
             (b"cpus=4\n", Some(Format::FtraceText)),

@@ -99,7 +99,7 @@ fn read_stream<R: Read>(
         }
         (Some(packing @ (Format::Gzip | Format::Zstd)), None) => {
             let whole: Box<dyn Read + '_> = Box::new(whole);
-            read_stream(unpack(packing, whole)?, Some(packing), sink)
+            read_stream(unpack(packing, whole), Some(packing), sink)
         }
         (Some(format), _) => read_as(format, whole, sink),
         (None, _) if start.is_empty() => Err(text::empty()),

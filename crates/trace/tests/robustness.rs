@@ -49,6 +49,18 @@ fn perf_data() -> &'static [u8] {
     })
 }
 
+/// A text packed with gzip and one with zstd.
+fn packed_texts() -> &'static [Vec<u8>; 2] {
+    static BYTES: std::sync::OnceLock<[Vec<u8>; 2]> = std::sync::OnceLock::new();
+    BYTES.get_or_init(|| {
+        let text = std::fs::read(dir("fixtures/vm-groups.txt")).expect("a fixture");
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut encoder, &text).expect("a Vec takes any write");
+        let zstd = std::fs::read(dir("fixtures/vm-jobs.txt.zst")).expect("a fixture");
+        [encoder.finish().expect("a Vec takes any write"), zstd]
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -79,6 +91,30 @@ proptest! {
         let packed = std::fs::read(dir("fixtures/vm-jobs.txt.zst")).expect("a fixture");
         let cut = &packed[..at.index(packed.len())];
         prop_assert!(read(cut).is_err());
+    }
+
+    #[test]
+    fn packed_file_damaged_anywhere_is_an_error(
+        at in any::<Index>(),
+        flip in 1..=u8::MAX,
+        packing in 0..2usize,
+    ) {
+        let mut packed = packed_texts()[packing].clone();
+        let at = at.index(packed.len());
+        packed[at] ^= flip;
+        // Both have a checksum. A head of gzip has bytes that mean nothing to a reader.
+        let outcome = read(&packed[..]);
+        prop_assert!(outcome.is_err() || (packing == 0 && at < 10), "byte {}", at);
+    }
+
+    #[test]
+    fn random_bytes_behind_a_packed_head_do_no_harm(
+        bytes in proptest::collection::vec(any::<u8>(), 0..500),
+        packing in 0..2usize,
+        keep in 4..60usize,
+    ) {
+        let packed = &packed_texts()[packing];
+        let _ = read(&[&packed[..keep], &bytes[..]].concat()[..]);
     }
 }
 
