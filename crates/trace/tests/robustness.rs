@@ -99,12 +99,15 @@ proptest! {
         flip in 1..=u8::MAX,
         packing in 0..2usize,
     ) {
-        let mut packed = packed_texts()[packing].clone();
+        let whole = &packed_texts()[packing];
+        let mut packed = whole.clone();
         let at = at.index(packed.len());
         packed[at] ^= flip;
-        // Both have a checksum. A head of gzip has bytes that mean nothing to a reader.
-        let outcome = read(&packed[..]);
-        prop_assert!(outcome.is_err() || (packing == 0 && at < 10), "byte {}", at);
+        // Both have a checksum. What it cannot see is damage to bits that say nothing, such as the
+        // date of gzip or the length of a code that no symbol uses: then all is there.
+        if let Ok(trace) = read(&packed[..]) {
+            prop_assert!(trace == read(&whole[..]).expect("whole"), "byte {}", at);
+        }
     }
 
     #[test]
