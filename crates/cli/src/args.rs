@@ -126,8 +126,9 @@ pub(crate) struct RunArgs {
     /// Where the results go; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<String>,
-    /// Writes the events of the only run: .pftrace (Perfetto) and .json (Chrome JSON) with values of
-    /// the policy, .txt (ftrace text), .csv, .slt (native)
+    /// Writes the events of the run: .pftrace (Perfetto) and .json (Chrome JSON) with values of
+    /// the policy, .txt (ftrace text), .csv, .slt (native); several runs go into one .pftrace, each
+    /// as a process with its CPUs
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<String>,
     /// Checks the invariants of core and policy at every step
@@ -179,8 +180,10 @@ Example: schedlab export perf.data -o trace.pftrace; open it with ui.perfetto.de
 pub(crate) struct ExportArgs {
     /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
     /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
-    pub(crate) file: String,
-    /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv;
+    /// several traces go into one .pftrace, each as a process with its CPUs
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: String,
 }

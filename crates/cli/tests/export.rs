@@ -84,6 +84,29 @@ fn run_is_traced_in_every_form_alike() {
 }
 
 #[test]
+fn several_runs_and_traces_go_into_one_perfetto_trace() {
+    let dir = folder("together");
+    let run = ["run", "pingpong", "-p", "rr", "-p", "eevdf", "-d", "3ms", "-q", "--trace"];
+    ok(&dir, &[&run[..], &["two.pftrace"]].concat());
+    let first = std::fs::read(dir.join("two.pftrace")).expect("written");
+    ok(&dir, &[&run[..], &["two.pftrace"]].concat());
+    assert!(first == std::fs::read(dir.join("two.pftrace")).expect("written"));
+    for mark in ["rr with seed 1", "eevdf@6.12 with seed 1", "vruntime", "nr_running"] {
+        let mark = mark.as_bytes();
+        assert!(first.windows(mark.len()).any(|window| window == mark), "{mark:?}");
+    }
+    let err = fails(&dir, &["export", "two.pftrace", "-o", "x.txt"], 3);
+    assert!(err.contains("shows several runs and holds no records"), "{err}");
+    let (a, b) = (format!("{FIXTURES}/jobs-v6.dat"), format!("{FIXTURES}/vm-groups.txt"));
+    ok(&dir, &["export", &a, &b, "-o", "both.pftrace", "-q"]);
+    let err = fails(&dir, &["export", &a, &b, "-o", "both.txt"], 2);
+    assert!(err.contains("several traces go into one .pftrace only"), "{err}");
+    let err = fails(&dir, &[&run[..], &["x.txt"]].concat(), 2);
+    assert!(err.contains("a single run, but for .pftrace"), "{err}");
+    assert_eq!(files(&dir), ["both.pftrace", "two.pftrace"]);
+}
+
+#[test]
 fn damaged_trace_leaves_no_file() {
     let dir = folder("damaged");
     let whole = std::fs::read(format!("{FIXTURES}/jobs-v6.dat")).expect("a fixture");

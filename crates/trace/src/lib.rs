@@ -43,7 +43,7 @@ pub use ftrace_writer::FtraceWriter;
 pub use intake::UNKNOWN_PID;
 pub use kernel_view::TaskLabel;
 pub use live::Live;
-pub use perfetto::PerfettoWriter;
+pub use perfetto::{PerfettoWriter, SideBySide};
 pub use read::{read, read_as, read_file, read_into};
 pub use recorder::Recorder;
 pub use sink::{Collect, PolicyValue, RecordSink, RecordWriter, ValueOf};

@@ -22,7 +22,7 @@ use crate::args::{Common, MachineArg, RunArgs};
 use crate::commands::trace_file;
 use crate::excerpt::Source;
 use crate::exit::{Exit, Failure};
-use crate::output::Destination;
+use crate::output::{Destination, cannot_write};
 use crate::progress::Bar;
 use crate::{interrupt, terminal};
 
@@ -260,13 +260,24 @@ fn simulate(
     let bar = Bar::new(jobs.len(), common.quiet);
     let outcomes = match &args.trace {
         None => run_all(jobs, args.jobs, stop, &|index| bar.job(index)),
+        Some(path) if jobs.len() > 1 && trace_file::takes_several(path) => {
+            let together = trace_file::create_together(path)?;
+            let mut outcomes = Vec::new();
+            for (index, job) in jobs.iter().enumerate() {
+                let sink = trace_file::part(&together, job);
+                outcomes.push(Some(run_job(job, stop, bar.job(index).as_ref(), Some(sink))));
+            }
+            together.finish().map_err(|error| cannot_write(path, &error))?;
+            outcomes
+        }
         Some(path) => {
             let ([job], [loaded]) = (jobs, cells) else {
                 let which = match cells {
                     [_] => "one policy and one seed",
                     _ => "one policy, one seed and a single combination of the matrix",
                 };
-                let message = format!("--trace records a single run: give {which}");
+                let message =
+                    format!("--trace records a single run, but for .pftrace: give {which}");
                 return Err(Failure::new(Exit::Usage, message));
             };
             let sink = trace_file::create(path, job, &loaded.digest.to_string())?;

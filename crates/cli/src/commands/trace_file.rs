@@ -11,7 +11,9 @@ use schedlab_lab::sink::{Sink, TraceSink, WithValues};
 use schedlab_policy_api::{Observer, SchedEvent};
 use schedlab_report::model::VERSION;
 use schedlab_trace::slt::SltWriter;
-use schedlab_trace::{RecordWriter, Recorder, TaskLabel, WRITTEN, WrittenForm, written_form};
+use schedlab_trace::{
+    RecordWriter, Recorder, SideBySide, TaskLabel, WRITTEN, WrittenForm, written_form,
+};
 use schedlab_units::{TaskId, Time};
 
 use crate::exit::{Exit, Failure};
@@ -38,6 +40,26 @@ pub(crate) fn create(path: &str, job: &Job, digest: &str) -> Result<Sink, Failur
     );
     let recorder = Recorder::new(form.open(Box::new(out), &origin));
     Ok(if form.has_values { Box::new(WithValues(recorder)) } else { Box::new(recorder) })
+}
+
+/// Whether the form of `path` takes several runs.
+pub(crate) fn takes_several(path: &str) -> bool {
+    extension(path) == "pftrace"
+}
+
+/// A writer of several runs for `path`.
+///
+/// # Errors
+/// When the file cannot be created.
+pub(crate) fn create_together(path: &str) -> Result<SideBySide, Failure> {
+    let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+    Ok(SideBySide::new(Box::new(BufWriter::new(file))))
+}
+
+/// The sink of one of several runs.
+pub(crate) fn part(together: &SideBySide, job: &Job) -> Sink {
+    let name = format!("{} with seed {}", job.policy, job.seed);
+    Box::new(WithValues(Recorder::new(together.run(&name))))
 }
 
 /// The form that the extension of `path` names; none for those that are not written from records.

@@ -16,6 +16,8 @@ pub(super) mod packet {
     pub(crate) const SCHEDLAB: u32 = 50_000;
     /// Ours: the last packet, with the number of records, so that a cut is noticed.
     pub(crate) const SCHEDLAB_END: u32 = 50_005;
+    /// Ours: the file shows several runs as tracks and holds no records.
+    pub(crate) const SCHEDLAB_RUNS: u32 = 50_006;
 }
 
 /// `FtraceEventBundle`.

@@ -10,8 +10,10 @@ mod fields;
 mod message;
 mod names;
 mod reader;
+mod side_by_side;
 mod wire;
 mod writer;
 
 pub(crate) use reader::{looks_like, read_perfetto};
+pub use side_by_side::SideBySide;
 pub use writer::PerfettoWriter;

@@ -37,7 +37,10 @@ pub(crate) fn looks_like(start: &[u8]) -> bool {
     loop {
         match fields.next() {
             // All packets have numbers below 1000; ours above are written after others.
-            Ok(Some((1..=1000 | packet::SCHEDLAB | packet::SCHEDLAB_END, _))) => n_known += 1,
+            Ok(Some((
+                1..=1000 | packet::SCHEDLAB | packet::SCHEDLAB_END | packet::SCHEDLAB_RUNS,
+                _,
+            ))) => n_known += 1,
             Ok(None) => return n_known > 0,
             Ok(Some(_)) => return false,
             Err(_) => return n_known > 0 && !is_whole,
@@ -63,11 +66,16 @@ pub(crate) fn read_perfetto<R: BufRead>(
         others: BTreeMap::new(),
         origin: String::new(),
         is_ours: false,
+        has_runs: false,
         n_records: 0,
         n_promised: None,
     };
     while let Some((offset, bytes)) = packets.next()? {
         reader.packet(&bytes).map_err(|message| fault(offset, message))?;
+    }
+    if reader.has_runs {
+        return Err(Located::whole("the file shows several runs and holds no records")
+            .hint("read the traces it was made of"));
     }
     if reader.is_ours && reader.n_promised != Some(reader.n_records) {
         return Err(fault(packets.offset, "the file ends before its last packet"));
@@ -155,6 +163,7 @@ struct Reader {
     origin: String,
     /// Whether schedlab wrote the trace; how many records there were and should be.
     is_ours: bool,
+    has_runs: bool,
     n_records: u64,
     n_promised: Option<u64>,
 }
@@ -166,6 +175,7 @@ impl Reader {
             match field {
                 packet::FTRACE_EVENTS => self.bundle(value.blob())?,
                 packet::PROCESS_TREE => self.process_tree(value.blob())?,
+                packet::SCHEDLAB_RUNS => self.has_runs = true,
                 packet::SCHEDLAB_END => self.n_promised = Some(value.number()),
                 packet::SCHEDLAB => {
                     self.is_ours = true;

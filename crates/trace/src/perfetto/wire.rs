@@ -23,6 +23,10 @@ impl Message {
     pub(super) fn signed(&mut self, field: u32, value: i64) {
         self.varint(field, value as u64);
     }
+    pub(super) fn fixed64(&mut self, field: u32, value: u64) {
+        self.raw_varint((u64::from(field) << 3) | 1);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
     pub(super) fn blob(&mut self, field: u32, bytes: &[u8]) {
         self.raw_varint((u64::from(field) << 3) | 2);
         self.raw_varint(bytes.len() as u64);
