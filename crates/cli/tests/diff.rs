@@ -48,6 +48,19 @@ fn same_run_twice_has_no_difference() {
 }
 
 #[test]
+fn run_that_was_to_end_sooner_is_no_difference() {
+    let dir = folder("shorter");
+    record(&dir, "audio-vs-compile", "eevdf", "a.slt");
+    let args = ["run", "audio-vs-compile", "-p", "eevdf", "-m", "2", "-q", "--trace", "b.slt"];
+    let output = schedlab(&dir, &[&args[..], &["-d", "90ms"]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for pair in [["a.slt", "b.slt"], ["b.slt", "a.slt"]] {
+        let text = diff(&dir, &pair, 0);
+        assert!(text.contains("up to the end of the shorter one at 0.06"), "{text}");
+    }
+}
+
+#[test]
 fn longer_slice_is_seen_with_both_sides_values() {
     let dir = folder("slice");
     record(&dir, "audio-vs-compile", "eevdf", "a.slt");
@@ -100,7 +113,7 @@ fn recording_and_its_text_have_no_difference() {
     let dir = folder("forms");
     let (a, b) = (format!("{FIXTURES}/vm-groups.data.zst"), format!("{FIXTURES}/vm-groups.txt"));
     let text = diff(&dir, &[&a, &b], 0);
-    assert!(text.contains("by the order in which names come to the CPUs"), "{text}");
+    assert!(text.contains("by the order in which names come to each CPU"), "{text}");
     assert!(text.contains("\nno difference\n"), "{text}");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Two recorded runs compared: the first decision that differs, then the figures.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 
 use schedlab_policy_api::{Pid, RecordEvent, Recording, SchedEvent, TraceRecord};
@@ -67,6 +67,11 @@ impl<R: BufRead> SltRun<R> {
         self.reader.header()
     }
 
+    /// When the run was to end, if that was asked for.
+    fn asked_end(&self) -> Option<Time> {
+        self.header().get("duration_ns")?.parse().ok().map(Time::from_ns)
+    }
+
     fn next_decision(&mut self) -> Result<Option<Found>, Located> {
         while let Some(record) = self.reader.next_record()? {
             match record {
@@ -126,67 +131,86 @@ impl<R: BufRead> SltRun<R> {
     }
 }
 
-/// The first decision in which two simulated runs of the same workload differ; none when they agree
-/// to the end. Who is switched in, where a task wakes up, and who moves where are decisions.
+/// What a comparison of two simulated runs found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The first difference; none when they agree.
+    pub divergence: Option<Divergence>,
+    /// The end of the shorter run, if the longer one goes on behind it.
+    pub until: Option<Time>,
+}
+
+/// Compares two simulated runs of the same workload. Who is switched in, where a task wakes up, and
+/// who moves where are decisions. That one run was asked to end sooner is no difference.
 ///
 /// # Errors
 /// A damaged file: 0 or 1 tells which, with the place.
 pub fn first_difference<A: BufRead, B: BufRead>(
     a: &mut SltRun<A>,
     b: &mut SltRun<B>,
-) -> Result<Option<Divergence>, (usize, Located)> {
+) -> Result<Compared, (usize, Located)> {
     let mut common = 0;
     loop {
         let left = a.next_decision().map_err(|fault| (0, fault))?;
         let right = b.next_decision().map_err(|fault| (1, fault))?;
-        let same = match (&left, &right) {
-            (None, None) => return Ok(None),
-            (Some(left), Some(right)) => (left.time, left.event) == (right.time, right.event),
-            _ => false,
-        };
-        if !same {
-            let sides = [a.side(left.as_ref()), b.side(right.as_ref())];
-            return Ok(Some(Divergence { common, sides }));
-        }
-        common += 1;
-    }
-}
-
-/// The first place where the order of threads on the CPUs differs between two recordings, whatever
-/// their times; threads are compared by name, because numbers differ from run to run.
-pub fn first_difference_by_name(a: &Recording, b: &Recording) -> Option<Divergence> {
-    let mut left = switches(a);
-    let mut right = switches(b);
-    let mut common = 0;
-    loop {
-        let (l, r) = (left.next(), right.next());
-        match (&l, &r) {
-            (None, None) => return None,
-            (Some((_, cpu, name)), Some((_, other_cpu, other)))
-                if (cpu, name) == (other_cpu, other) => {}
-            _ => {
-                let side = |recording: &Recording, at: Option<(usize, CpuId, &str)>| Side {
-                    decision: at.map(|(at, cpu, name)| Decision {
-                        time: recording.records[at].time,
-                        what: format!("CPU {cpu} switches to {name}"),
-                    }),
-                    moment: Err(waiting(recording, at.map(|(at, _, _)| at))),
-                };
-                return Some(Divergence { common, sides: [side(a, l), side(b, r)] });
+        let end = match (&left, &right) {
+            (None, None) => return Ok(Compared { divergence: None, until: None }),
+            (Some(left), Some(right)) if (left.time, left.event) == (right.time, right.event) => {
+                common += 1;
+                continue;
             }
+            (None, Some(found)) => a.asked_end().filter(|end| found.time >= *end),
+            (Some(found), None) => b.asked_end().filter(|end| found.time >= *end),
+            (Some(_), Some(_)) => None,
+        };
+        if end.is_some() {
+            return Ok(Compared { divergence: None, until: end });
         }
-        common += 1;
+        let sides = [a.side(left.as_ref()), b.side(right.as_ref())];
+        return Ok(Compared { divergence: Some(Divergence { common, sides }), until: None });
     }
 }
 
-/// Place of each switch to a thread, its CPU and its name.
-fn switches(recording: &Recording) -> impl Iterator<Item = (usize, CpuId, &str)> {
-    recording.records.iter().enumerate().filter_map(|(at, record)| match record.event {
-        RecordEvent::Switch { next, next_comm, .. } if next != Pid(0) => {
-            Some((at, record.cpu, recording.comms[next_comm.0 as usize].as_str()))
+/// The first place where the order of threads on a CPU differs between two recordings, whatever
+/// their times; threads are compared by name, because numbers differ from run to run. Of several
+/// CPUs the one that differs first counts.
+pub fn first_difference_by_name(a: &Recording, b: &Recording) -> Option<Divergence> {
+    let (left, right) = (switches(a), switches(b));
+    let cpus: BTreeSet<CpuId> = left.keys().chain(right.keys()).copied().collect();
+    let first = |cpu: CpuId| {
+        let none = Vec::new();
+        let (l, r) = (left.get(&cpu).unwrap_or(&none), right.get(&cpu).unwrap_or(&none));
+        let same = l.iter().zip(r).take_while(|((_, l), (_, r))| l == r).count();
+        let (l, r) = (l.get(same), r.get(same));
+        let since = |recording: &Recording, at: Option<&(usize, &str)>| {
+            at.map(|(at, _)| recording.records[*at].time - recording.records[0].time)
+        };
+        let when = since(a, l).into_iter().chain(since(b, r)).min()?;
+        Some((when, cpu, same as u64, l.copied(), r.copied()))
+    };
+    let (_, cpu, common, l, r) = cpus.into_iter().filter_map(first).min()?;
+    let side = |recording: &Recording, at: Option<(usize, &str)>| Side {
+        decision: at.map(|(at, name)| Decision {
+            time: recording.records[at].time,
+            what: format!("CPU {cpu} switches to {name}"),
+        }),
+        moment: Err(waiting(recording, at.map(|(at, _)| at))),
+    };
+    Some(Divergence { common, sides: [side(a, l), side(b, r)] })
+}
+
+/// Switches to threads by CPU: the place of each and the name.
+fn switches(recording: &Recording) -> BTreeMap<CpuId, Vec<(usize, &str)>> {
+    let mut switches: BTreeMap<CpuId, Vec<(usize, &str)>> = BTreeMap::new();
+    for (at, record) in recording.records.iter().enumerate() {
+        if let RecordEvent::Switch { next, next_comm, .. } = record.event
+            && next != Pid(0)
+        {
+            let name = recording.comms[next_comm.0 as usize].as_str();
+            switches.entry(record.cpu).or_default().push((at, name));
         }
-        _ => None,
-    })
+    }
+    switches
 }
 
 /// Who was woken and had not run before the record at `at`, in words.

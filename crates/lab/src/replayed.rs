@@ -25,7 +25,12 @@ pub fn policy_of(origin: &str) -> (&'static str, String) {
     let Some(release) = release.flatten() else {
         return ("eevdf@6.12", "the trace does not tell its kernel".to_string());
     };
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+    // Of `32+` the number counts.
+    let number = |part: &str| {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        part[..digits].parse::<u32>().ok()
+    };
+    let mut numbers = release.split(['.', '-']).map_while(number);
     let mut next = || numbers.next().unwrap_or(0);
     let spec = match (next(), next(), next()) {
         (6, 6..=11, _) => "eevdf@6.6",
@@ -38,8 +43,8 @@ pub fn policy_of(origin: &str) -> (&'static str, String) {
     (spec, format!("the kernel was {release}"))
 }
 
-/// Figures of the recording and of its replay, a row for each imported thread, in the order of
-/// CPU time.
+/// Figures of the recording and of its replay, a row for each imported thread, the largest deviation
+/// of CPU time and time on run queues first.
 ///
 /// # Errors
 /// A workload that proves to be faulty.
@@ -70,7 +75,11 @@ pub fn compare(
             Row { name: thread.name.clone(), sides }
         })
         .collect();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.sides[0].1.cpu_time()));
+    let deviation = |row: &Row| {
+        let [(_, before), (_, after)] = &row.sides;
+        before.cpu_time().abs_diff(after.cpu_time()) + before.wait.abs_diff(after.wait)
+    };
+    rows.sort_by_key(|row| std::cmp::Reverse(deviation(row)));
     Ok(rows)
 }
 
@@ -121,6 +130,8 @@ mod tests {
             ("Linux 6.1.0", "cfs"),
             ("Linux 5.15.2", "cfs"),
             ("Linux 2.6.32-5", "cfs"),
+            ("Linux 2.6.32+", "cfs"),
+            ("Linux 6.12+", "eevdf@6.12"),
             ("Linux 2.6.17", "o1@2.6.0"),
             ("Linux 2.4.18", "goodness"),
             ("", "eevdf@6.12"),

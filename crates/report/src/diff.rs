@@ -23,7 +23,7 @@ pub struct Diff {
     /// The first difference; none when the runs are alike.
     pub divergence: Option<Divergence>,
     /// How decisions were compared, in words.
-    pub method: &'static str,
+    pub method: String,
     /// Figures by name of thread.
     pub rows: Vec<Row>,
 }

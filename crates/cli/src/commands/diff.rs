@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 
-use schedlab_lab::diff::{Divergence, SltRun, figures, first_difference, first_difference_by_name};
+use schedlab_lab::diff::{Compared, SltRun, figures, first_difference, first_difference_by_name};
 use schedlab_report::diff::{Diff, json, text};
 use schedlab_trace::slt;
 use schedlab_units::Located;
@@ -25,9 +25,13 @@ pub(crate) fn diff(args: &DiffArgs) -> Result<Exit, Failure> {
     let (found_b, b) = trace_input::collect(&args.b)?;
     let exact = if is_native(&args.a) && is_native(&args.b) { exact(args)? } else { None };
     let (method, divergence) = match exact {
-        Some(divergence) => ("to the nanosecond: both are runs of the same workload", divergence),
+        Some(Compared { divergence, until }) => {
+            let end = until.map(|end| format!(", up to the end of the shorter one at {end} s"));
+            let method = "to the nanosecond: both are runs of the same workload";
+            (format!("{method}{}", end.unwrap_or_default()), divergence)
+        }
         None => (
-            "by the order in which names come to the CPUs, whatever the times",
+            "by the order in which names come to each CPU, whatever the times".to_string(),
             first_difference_by_name(&a, &b),
         ),
     };
@@ -63,7 +67,7 @@ fn is_native(file: &str) -> bool {
 }
 
 /// The first difference of two runs of the same workload; none when the workloads are not the same.
-fn exact(args: &DiffArgs) -> Result<Option<Option<Divergence>>, Failure> {
+fn exact(args: &DiffArgs) -> Result<Option<Compared>, Failure> {
     let open = |path: &str| {
         let file = File::open(path).map_err(|error| {
             Failure::new(Exit::Usage, format!("{path}: the trace cannot be read: {error}"))
@@ -74,9 +78,9 @@ fn exact(args: &DiffArgs) -> Result<Option<Option<Divergence>>, Failure> {
     if a.header().get("digest") != b.header().get("digest") {
         return Ok(None);
     }
-    let divergence = first_difference(&mut a, &mut b)
+    let compared = first_difference(&mut a, &mut b)
         .map_err(|(side, fault)| damaged(if side == 0 { &args.a } else { &args.b }, &fault))?;
-    Ok(Some(divergence))
+    Ok(Some(compared))
 }
 
 fn damaged(path: &str, fault: &Located) -> Failure {
