@@ -278,7 +278,7 @@ impl Player {
     }
 
     fn write(&mut self, pipe: ObjectId, bytes: u64) -> Flow {
-        const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+        static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
         let mut left = bytes;
         while left > 0 {
             let part = usize::try_from(left).unwrap_or(usize::MAX).min(ZEROS.len());
@@ -469,14 +469,14 @@ impl Player {
     fn signals(&mut self, op: &Op) -> Flow {
         match *op {
             Op::Signal(target) => {
-                self.shared.targets(target, &self.me).iter().for_each(|t| post(t));
+                self.shared.targets(target, &self.me).iter().for_each(post);
                 Ok(())
             }
             Op::SignalTaking { target, awake, asleep } => {
                 let targets = self.shared.targets(target, &self.me);
                 let waits = targets.iter().any(|t| t.in_sigwait.load(Ordering::Acquire));
                 self.compute(if waits { asleep } else { awake })?;
-                targets.iter().for_each(|t| post(t));
+                targets.iter().for_each(post);
                 Ok(())
             }
             Op::Kill(template) => {
