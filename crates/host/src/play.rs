@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! Playing a workload: the threads from their start to their end.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::thread::futex;
-use schedlab_policy_api::{Pid, SchedClass};
+use schedlab_policy_api::{Pid, RecordEvent, Recording, SchedClass};
 use schedlab_units::{CpuId, CpuSet, Nanos, Rng, Time};
 use schedlab_workload::ir::{Op, Program, SchedSpec, SignalTarget, TaskSpec, TemplateId, Workload};
 use schedlab_workload::{Invalid, Vm};
@@ -384,11 +385,25 @@ pub fn play(
     let seen = watcher.and_then(|watcher| watcher.finish(&mut remarks));
     assert!(!shared.panicked.load(Ordering::Acquire), "a thread that plays a task panicked");
     made.map_err(|why| PlayError::Lacks(vec![why]))?;
-    let mut played = conclude(&shared, remarks, ending.unwrap_or(Ending::Cut(calls::now())))?;
+    let ending = ending.unwrap_or(Ending::Cut(calls::now()));
+    let mut played = conclude(&shared, remarks, ending)?;
     if let Some((recording, lost)) = seen {
+        if ending == Ending::Over {
+            played.end = played.end.max(last_exit(&recording, &played.threads));
+        }
         (played.recording, played.lost) = (Some(recording), lost);
     }
     Ok(played)
+}
+
+/// When the kernel let the last thread go, which is a little after the end of its program.
+fn last_exit(recording: &Recording, threads: &[PlayedThread]) -> Time {
+    let ours: BTreeSet<Pid> = threads.iter().map(|thread| thread.pid).collect();
+    let exits = recording.records.iter().filter(|record| match record.event {
+        RecordEvent::Exit { pid, .. } => ours.contains(&pid),
+        _ => false,
+    });
+    exits.map(|record| record.time).max().unwrap_or(Time::ZERO)
 }
 
 fn share(workload: &Arc<Workload>, objects: Objects, options: &PlayOptions) -> Shared {

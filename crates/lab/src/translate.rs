@@ -22,7 +22,7 @@ use schedlab_policy_api::{
 use schedlab_units::{CpuId, Nanos, TaskId, Time};
 
 use crate::played::noted;
-use crate::unseen::with_unseen_switches;
+use crate::unseen::{Unseen, with_unseen_switches};
 
 /// What happens to the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ struct Translator<'p> {
     foreign_since: Vec<Option<Time>>,
     out: Translation,
     repaired: u64,
-    unseen: u64,
+    unseen: Unseen,
     begun: bool,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
         foreign_since: vec![None; played.n_cpus],
         out: Translation::default(),
         repaired: 0,
-        unseen: 0,
+        unseen: Unseen::default(),
         begun: false,
     };
     let (records, unseen) = with_unseen_switches(recording);
@@ -477,11 +477,15 @@ impl Translator<'_> {
                 self.played.lost, self.repaired
             ));
         }
-        if self.unseen > 0 {
+        if self.unseen.n > 0 {
+            let how = match self.unseen.lag {
+                Some(lag) => format!("{lag} after the pick, the median of those it wrote"),
+                None => "at the pick, so that latencies there are lower bounds".to_string(),
+            };
             self.out.remarks.push(format!(
-                "this kernel did not write {} switches; they are placed by sched_stat_runtime, or \
-                 at the wake-up before them",
-                self.unseen
+                "this kernel did not write {} switches; their times are estimates by \
+                 sched_stat_runtime, {how}",
+                self.unseen.n
             ));
         }
         let length = end.saturating_since(self.played.start).as_ns();

@@ -3,15 +3,66 @@
 //!
 //! Some kernels leave out switches away from the idle task (decision 0287). Every record says which
 //! thread was current where it was made, so a thread that is current without having come has come
-//! unseen. When, its first `sched_stat_runtime` after that tells: it counts from the coming.
+//! unseen. When, its first `sched_stat_runtime` after that tells: it counts from the pick. A switch
+//! is written a little later than the pick; how much, the switches that were written show, and the
+//! median of that is added.
 
 use schedlab_policy_api::{Pid, RecordEvent, RecordedState, Recording, TraceRecord};
 use schedlab_trace::UNKNOWN_PID;
 use schedlab_units::{Nanos, Time};
 
-/// The records of `recording` with those switches put in, in order of time, and how many there are.
-pub(crate) fn with_unseen_switches(recording: &Recording) -> (Vec<TraceRecord>, u64) {
+/// Fewer distances than this say nothing about the others.
+const SAMPLES_MIN: usize = 8;
+
+/// How the switches were placed that were not written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// How many there are.
+    pub(crate) n: u64,
+    /// The median distance from pick to written switch that was added; none = too few to tell, so
+    /// that they are placed at the pick, the earliest possible time.
+    pub(crate) lag: Option<Nanos>,
+}
+
+/// The median distance from pick to written switch, from the idle task if there are enough of these.
+fn lag(records: &[TraceRecord]) -> Option<Nanos> {
+    let (mut from_idle, mut from_any) = (Vec::new(), Vec::new());
+    // By CPU: the switch whose thread has not been counted yet.
+    let mut open = std::collections::BTreeMap::new();
+    for record in records {
+        match record.event {
+            RecordEvent::Switch { prev, next, .. } => {
+                open.insert(record.cpu, (record.time, prev, next));
+            }
+            RecordEvent::StatRuntime { pid, runtime_ns } => {
+                if let Some((switched, prev, next)) = open.remove(&record.cpu)
+                    && next == pid
+                {
+                    let picked = before(record.time, runtime_ns);
+                    let distance = switched.saturating_since(picked);
+                    from_any.push(distance);
+                    if prev == Pid(0) {
+                        from_idle.push(distance);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut samples = if from_idle.len() >= SAMPLES_MIN { from_idle } else { from_any };
+    samples.sort_unstable();
+    (samples.len() >= SAMPLES_MIN).then(|| samples[samples.len() / 2])
+}
+
+/// `at` without `ns`.
+fn before(at: Time, ns: u64) -> Time {
+    Time::from_ns(at.as_ns().saturating_sub(ns))
+}
+
+/// The records of `recording` with those switches put in, in order of time.
+pub(crate) fn with_unseen_switches(recording: &Recording) -> (Vec<TraceRecord>, Unseen) {
     let records = &recording.records;
+    let lag = lag(records);
     let n_cpus = records.iter().map(|record| record.cpu.index() + 1).max().unwrap_or(0);
     let mut current: Vec<Option<(Pid, Time)>> = vec![None; n_cpus];
     let mut woken = std::collections::BTreeMap::new();
@@ -25,7 +76,9 @@ pub(crate) fn with_unseen_switches(recording: &Recording) -> (Vec<TraceRecord>, 
             && !is_loss
         {
             let earliest = woken.get(&record.pid).copied().unwrap_or(since).max(since);
-            let came = coming(records, at).clamp(earliest.min(record.time), record.time);
+            let picked = coming(records, at);
+            let came = picked.map_or(earliest, |at| at.saturating_add(lag.unwrap_or_default()));
+            let came = came.clamp(earliest.min(record.time), record.time);
             let next = (record.pid, record.comm);
             all.push(switch(record, came, (pid, left_in(records, at, pid)), next));
             *here = Some((record.pid, came));
@@ -40,24 +93,22 @@ pub(crate) fn with_unseen_switches(recording: &Recording) -> (Vec<TraceRecord>, 
     }
     let n = (all.len() - records.len()) as u64;
     all.sort_by_key(|record| record.time);
-    (all, n)
+    (all, Unseen { n, lag })
 }
 
-/// When the thread of record `at` came to its CPU, by its first count of CPU time from then on; the
-/// beginning of time where there is none.
-fn coming(records: &[TraceRecord], at: usize) -> Time {
+/// When the thread of record `at` was picked, by its first count of CPU time from then on.
+fn coming(records: &[TraceRecord], at: usize) -> Option<Time> {
     let TraceRecord { cpu, pid, .. } = records[at];
     for record in records[at..].iter().filter(|record| record.cpu == cpu) {
         match record.event {
             RecordEvent::StatRuntime { pid: who, runtime_ns } if who == pid => {
-                return Time::ZERO
-                    + (record.time - Time::ZERO).saturating_sub(Nanos::from_ns(runtime_ns));
+                return Some(before(record.time, runtime_ns));
             }
-            RecordEvent::Switch { .. } => break,
+            RecordEvent::Switch { .. } => return None,
             _ => {}
         }
     }
-    Time::ZERO
+    None
 }
 
 /// In which state a thread left of which only the absence is known: asleep if it is woken next.
@@ -128,7 +179,7 @@ mod tests {
             RecordEvent::Switch { prev, next, .. } => Some((record.time.as_ns(), prev.0, next.0)),
             _ => None,
         });
-        (switches.collect(), n)
+        (switches.collect(), n.n)
     }
 
     #[test]
@@ -140,6 +191,26 @@ mod tests {
             switched(260, 9, RecordedState::Sleeping, 0),
         ];
         assert_eq!(filled(records), (vec![(100, 9, 0), (220, 0, 9), (260, 9, 0)], 1));
+    }
+
+    #[test]
+    fn lag_of_written_switches_is_added_to_the_others() {
+        let mut records = Vec::new();
+        // Eight times: picked 20 before the switch is written.
+        for n in 1..=8 {
+            let t = n * 1000;
+            records.extend([
+                switched(t, 0, RecordedState::Runnable, 9),
+                runtime(t + 80, 9, 100),
+                switched(t + 90, 9, RecordedState::Sleeping, 0),
+            ]);
+        }
+        records.extend([
+            waking(9000, 0, 9),
+            runtime(9080, 9, 75),
+            switched(9090, 9, RecordedState::Sleeping, 0),
+        ]);
+        assert_eq!(filled(records).0[16], (9025, 0, 9));
     }
 
     #[test]
