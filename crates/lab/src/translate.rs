@@ -148,10 +148,10 @@ fn woken_while_leaving(records: &[TraceRecord], ours: &BTreeMap<Pid, usize>) -> 
                     comes_next.insert(prev, false);
                 }
             }
-            RecordEvent::Waking { pid, .. } | RecordEvent::WakeupNew { pid, .. } => {
-                if ours.contains_key(&pid) {
-                    comes_next.insert(pid, false);
-                }
+            RecordEvent::Waking { pid, .. } | RecordEvent::WakeupNew { pid, .. }
+                if ours.contains_key(&pid) =>
+            {
+                comes_next.insert(pid, false);
             }
             _ => {}
         }
