@@ -150,6 +150,30 @@ fn perfetto_file_tells_by_which_kernel_states_are_numbered() {
     assert!(release < place(b"load").expect("an event"), "events come first");
 }
 
+#[test]
+fn corpus_of_damaged_files_has_the_same_outcomes() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut all = String::new();
+    for kind in ["perfetto", "chrome"] {
+        let mut files: Vec<_> = std::fs::read_dir(corpus.join(kind))
+            .expect("a folder")
+            .map(|entry| entry.expect("readable").path())
+            .collect();
+        files.sort();
+        assert!(files.len() > 4, "{kind}");
+        for file in files {
+            let bytes = std::fs::read(&file).expect("readable");
+            let outcome = match read(&bytes[..]) {
+                Ok(trace) => format!("{} records", trace.summary.records),
+                Err(fault) => format!("error: {fault}"),
+            };
+            let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+            all.push_str(&format!("{kind}/{name}\n    {outcome}\n"));
+        }
+    }
+    insta::assert_snapshot!(all);
+}
+
 proptest! {
     #[test]
     fn simulated_runs_come_back_from_every_form(steps in streams(120)) {

@@ -344,6 +344,34 @@ fn records_of_one_instant_keep_their_order() {
 }
 
 #[test]
+fn event_without_its_system_is_taken() {
+    let line = switch(0, "1.000001");
+    assert!(line.contains("sched:sched_switch"));
+    let bare = line.replace("sched:sched_switch", "sched_switch");
+    let (whole, bare) = (read(line.as_bytes()), read(bare.as_bytes()));
+    assert_eq!(bare.expect("readable").recording, whole.expect("readable").recording);
+}
+
+#[test]
+fn cpu_that_comes_back_goes_on_with_its_last_thread() {
+    // CPU 1 is silent from 1 s to 400 s, which is no step of its clock and no loss.
+    let text = [(0, "1.0"), (1, "1.1"), (0, "2.0"), (0, "399.0"), (1, "400.0")]
+        .map(|(cpu, time)| switch(cpu, time))
+        .concat();
+    let got = read(text.as_bytes()).expect("readable");
+    let of_cpu_1: Vec<u64> = got
+        .recording
+        .records
+        .iter()
+        .filter(|record| record.cpu == CpuId(1))
+        .map(|record| record.time.as_ns())
+        .collect();
+    assert_eq!(of_cpu_1, [1_100_000_000, 400_000_000_000]);
+    assert_eq!((got.summary.out_of_order, got.summary.lost_unknown), (0, 0));
+    assert_eq!(got.recording.n_cpus, 2);
+}
+
+#[test]
 fn lost_events_become_records_of_their_cpu() {
     let line = |cpu: u32, time: &str| {
         format!("a-5 [{cpu:03}] d..2. {time}: sched_waking: comm=b pid=6 prio=120 target_cpu=001\n")
