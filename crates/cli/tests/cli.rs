@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The program as its users meet it: help, listings, a run, and every kind of end.
 
+mod support;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use support::schedlab_in;
+
 fn schedlab() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
-    for variable in ["COLUMNS", "RUST_BACKTRACE", "CLICOLOR_FORCE", "NO_COLOR"] {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::null());
-    command
+    schedlab_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
 fn run(args: &[&str]) -> Output {

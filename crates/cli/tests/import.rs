@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `schedlab import --replay`: a recording beside its replay.
 
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+
+use support::schedlab_in;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/fixtures");
 
@@ -13,12 +17,7 @@ fn folder() -> PathBuf {
 }
 
 fn import(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.current_dir(folder()).arg("import").args(args).stdin(Stdio::null());
-    for variable in ["COLUMNS", "RUST_BACKTRACE", "CLICOLOR_FORCE", "NO_COLOR"] {
-        command.env_remove(variable);
-    }
-    command.output().expect("the program starts")
+    schedlab_in(&folder()).arg("import").args(args).output().expect("the program starts")
 }
 
 fn ok(args: &[&str]) -> String {

@@ -2,19 +2,16 @@
 //! `schedlab play` as its users meet it: only what does not depend on how fast this host is.
 #![cfg(target_os = "linux")]
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
+use support::schedlab_in;
 
 fn schedlab() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.current_dir(env!("CARGO_TARGET_TMPDIR"));
-    for variable in ["COLUMNS", "RUST_BACKTRACE", "CLICOLOR_FORCE", "NO_COLOR"] {
-        command.env_remove(variable);
-    }
-    command.stdin(Stdio::null());
-    command
+    schedlab_in(Path::new(env!("CARGO_TARGET_TMPDIR")))
 }
 
 fn run(args: &[&str]) -> Output {

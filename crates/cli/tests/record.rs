@@ -2,15 +2,15 @@
 //! `schedlab record` as its users meet it. Where tracefs is not permitted only its absence is seen.
 #![cfg(target_os = "linux")]
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+
+use support::schedlab_in;
 
 fn run(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-    command.current_dir(env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
-    for variable in ["COLUMNS", "RUST_BACKTRACE", "CLICOLOR_FORCE", "NO_COLOR"] {
-        command.env_remove(variable);
-    }
+    let mut command = schedlab_in(Path::new(env!("CARGO_TARGET_TMPDIR")));
     command.args(args).output().expect("the program starts")
 }
 
