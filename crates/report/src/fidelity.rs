@@ -16,6 +16,8 @@ pub const FIDELITY_SCHEMA: &str = "schedlab.fidelity/1";
 pub struct Fidelity {
     /// Under what it was replayed, and why.
     pub conditions: String,
+    /// What the recording does not tell, and what was approximated.
+    pub notes: Vec<String>,
     /// Figures by thread.
     pub rows: Vec<Row>,
 }
@@ -45,6 +47,12 @@ pub fn text(fidelity: &Fidelity) -> String {
         share % 1000,
     );
     written.expect("a String takes any write");
+    for note in &fidelity.notes {
+        out.push_str(&format!("note: {note}\n"));
+    }
+    if !fidelity.notes.is_empty() {
+        out.push('\n');
+    }
     out.push_str(&table(["recorded", "replayed"], &fidelity.rows));
     out
 }
@@ -55,6 +63,7 @@ pub fn json(fidelity: &Fidelity) -> Value {
     json!({
         "schema": FIDELITY_SCHEMA,
         "conditions": fidelity.conditions,
+        "notes": fidelity.notes,
         "totals": {
             "recorded": { "run_ns": time, "switches": switches },
             "replayed": { "run_ns": again, "switches": switches_again },

@@ -54,7 +54,8 @@ pub(crate) fn import(args: &ImportArgs, common: Common) -> Result<Exit, Failure>
         let (conditions, job) = job(args, &imported, &found.origin, recording.n_cpus)?;
         let rows = compare(&recording, &imported.summary, &job, &stop)
             .map_err(|error| Failure::new(Exit::Input, error))?;
-        let fidelity = Fidelity { conditions, rows };
+        let notes = imported.summary.notes.clone();
+        let fidelity = Fidelity { conditions, notes, rows };
         let report = match args.format.as_str() {
             "json" => format!("{:#}\n", fidelity::json(&fidelity)),
             _ => fidelity::text(&fidelity),
