@@ -281,9 +281,11 @@ fn add(sum: &mut ThreadFigures, one: &ThreadFigures) {
     let ThreadFigures { name, run, stat_runtime, wait, voluntary, involuntary, wakeups, latencies } =
         one;
     sum.name.clone_from(name);
-    sum.run += run;
-    sum.stat_runtime += stat_runtime;
-    sum.wait += wait;
+    for (sum, ns) in
+        [(&mut sum.run, run), (&mut sum.stat_runtime, stat_runtime), (&mut sum.wait, wait)]
+    {
+        *sum = sum.saturating_add(*ns);
+    }
     sum.voluntary += voluntary;
     sum.involuntary += involuntary;
     sum.wakeups += wakeups;

@@ -25,10 +25,10 @@ pub struct Fidelity {
 /// Sums over the threads: CPU time and switches, recorded and replayed.
 fn totals(rows: &[Row]) -> [(u64, u64); 2] {
     [0, 1].map(|side| {
-        rows.iter().fold((0, 0), |(time, switches), row| {
+        rows.iter().fold((0u64, 0), |(time, switches), row| {
             let figures = &row.sides[side].1;
             let switched = figures.voluntary + figures.involuntary;
-            (time + figures.cpu_time(), switches + switched)
+            (time.saturating_add(figures.cpu_time()), switches + switched)
         })
     })
 }

@@ -70,8 +70,8 @@ impl RecordFigures {
     pub fn finish(self) -> BTreeMap<Pid, ThreadFigures> {
         let end = self.span.map_or(Time::ZERO, |(_, end)| end);
         let close = |(pid, mut thread): (Pid, Thread)| {
-            thread.figures.run += since(thread.running, end);
-            thread.figures.wait += since(thread.waiting, end);
+            add(&mut thread.figures.run, since(thread.running, end));
+            add(&mut thread.figures.wait, since(thread.waiting, end));
             thread.figures.latencies.sort_unstable();
             (pid, thread.figures)
         };
@@ -96,6 +96,11 @@ impl RecordFigures {
     }
 }
 
+/// Adds times that a trace claims, however absurd.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
+}
+
 fn since(start: Option<Time>, now: Time) -> u64 {
     start.map_or(0, |start| now.saturating_since(start).as_ns())
 }
@@ -109,7 +114,7 @@ impl RecordSink for RecordFigures {
             RecordEvent::Switch { prev, prev_comm, prev_state, next, next_comm, .. } => {
                 if prev != Pid(0) {
                     let thread = self.thread(prev, comms.name(prev_comm));
-                    thread.figures.run += since(thread.running.take(), now);
+                    add(&mut thread.figures.run, since(thread.running.take(), now));
                     thread.woken = None;
                     thread.waiting = None;
                     if matches!(prev_state, RecordedState::Runnable | RecordedState::Preempted) {
@@ -121,7 +126,7 @@ impl RecordSink for RecordFigures {
                 }
                 if next != Pid(0) {
                     let thread = self.thread(next, comms.name(next_comm));
-                    thread.figures.wait += since(thread.waiting.take(), now);
+                    add(&mut thread.figures.wait, since(thread.waiting.take(), now));
                     if let Some(woken) = thread.woken.take() {
                         thread.figures.latencies.push(since(Some(woken), now));
                     }
@@ -137,7 +142,7 @@ impl RecordSink for RecordFigures {
             }
             RecordEvent::WakeupNew { pid, comm, .. } => self.wake(pid, comms.name(comm), now),
             RecordEvent::StatRuntime { pid, runtime_ns } if pid != Pid(0) => {
-                self.threads.entry(pid).or_default().figures.stat_runtime += runtime_ns;
+                add(&mut self.threads.entry(pid).or_default().figures.stat_runtime, runtime_ns);
             }
             _ => {}
         }
@@ -171,6 +176,16 @@ mod tests {
             next_comm: comm,
             next_prio: 120,
         }
+    }
+
+    #[test]
+    fn absurd_runtimes_do_not_overflow() {
+        let mut figures = RecordFigures::new();
+        let event = RecordEvent::StatRuntime { pid: Pid(5), runtime_ns: u64::MAX };
+        for ns in [1, 2] {
+            figures.record(&at(ns, event), &Comms::default());
+        }
+        assert_eq!(figures.finish()[&Pid(5)].cpu_time(), u64::MAX);
     }
 
     #[test]
