@@ -4,10 +4,8 @@
 
 use schedlab_kcore::NewTask;
 use schedlab_policies::with_policy;
-use schedlab_policy_api::{
-    Build, Fingerprint, Observer, PolicyDef, PolicyVisitor, SchedEvent, TaskState,
-};
-use schedlab_sim::{HostObserver, Sim, SimConfig, Status};
+use schedlab_policy_api::{Fingerprint, Observer, PolicyDef, PolicyVisitor, SchedEvent, TaskState};
+use schedlab_sim::{HostObserver, Sim, Status};
 use schedlab_units::{CpuId, TaskId, Time};
 use schedlab_workload::ir::TemplateId;
 
@@ -58,9 +56,6 @@ impl PolicyVisitor for Look<'_> {
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
         let job = self.job;
-        let tunables = job.policy.tunables::<P::Tunables>();
-        let n_tasks = job.workload.tasks.iter().map(|t| t.count as usize).sum();
-        let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
         let observer = Watch {
             n: self.n,
             seen: 0,
@@ -69,17 +64,7 @@ impl PolicyVisitor for Look<'_> {
             names: Metered::new(&job.workload, job.topo.n_cpus(), job.warmup),
             by_task: Vec::new(),
         };
-        let config = SimConfig {
-            topo: job.topo.clone(),
-            hz: job.hz(),
-            time: P::time(&tunables),
-            cost: job.cost.clone(),
-            seed: job.seed,
-            check: false,
-            transcript: false,
-            order: job.order,
-        };
-        let mut sim = Sim::new(&job.workload, policy, observer, config);
+        let mut sim = job.simulation::<P, _>(observer);
         let status = sim.run_until_or(job.end(), |watch| watch.at_n.is_some());
         status.map_err(|error| error.to_string()).map(|_: Status| ())?;
         match sim.core().observer().at_n {

@@ -75,6 +75,26 @@ pub fn length(workload: &Workload, duration: Option<Nanos>) -> Nanos {
         .unwrap_or_else(|| if may_run_for_ever(workload) { DEFAULT_DURATION } else { Nanos::MAX })
 }
 
+impl Job {
+    /// The simulation of this job under `P`, which its spec names, before its first event.
+    pub(crate) fn simulation<P: PolicyDef, O: HostObserver>(&self, observer: O) -> Sim<'_, P, O> {
+        let tunables = self.policy.tunables::<P::Tunables>();
+        let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();
+        let policy = P::build(&tunables, Build { topo: &self.topo, hz: self.hz(), n_tasks });
+        let config = SimConfig {
+            topo: self.topo.clone(),
+            hz: self.hz(),
+            time: P::time(&tunables),
+            cost: self.cost.clone(),
+            seed: self.seed,
+            check: self.check,
+            transcript: self.transcript,
+            order: self.order,
+        };
+        Sim::new(&self.workload, policy, observer, config)
+    }
+}
+
 /// Whether some program has a loop without end.
 fn may_run_for_ever(workload: &Workload) -> bool {
     workload.programs.iter().any(|program| {
@@ -166,9 +186,6 @@ impl PolicyVisitor for Runner<'_> {
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
         let job = self.job;
-        let tunables = job.policy.tunables::<P::Tunables>();
-        let n_tasks = job.workload.tasks.iter().map(|t| t.count as usize).sum();
-        let policy = P::build(&tunables, Build { topo: &job.topo, hz: job.hz(), n_tasks });
         let mut sampler = Sampler::new(&job.samples, job.warmup);
         let (watches_turns, watches_sleeps) = sampler.watches_turns();
         let observer = RunObserver {
@@ -179,17 +196,7 @@ impl PolicyVisitor for Runner<'_> {
             watches_turns,
             switched: Vec::new(),
         };
-        let config = SimConfig {
-            topo: job.topo.clone(),
-            hz: job.hz(),
-            time: P::time(&tunables),
-            cost: job.cost.clone(),
-            seed: job.seed,
-            check: job.check,
-            transcript: job.transcript,
-            order: job.order,
-        };
-        let mut sim = Sim::new(&job.workload, policy, observer, config);
+        let mut sim = job.simulation::<P, _>(observer);
         let driver = Driver { end: job.end(), stop: self.stop, progress: self.progress };
         let (end, status) = driver.drive(&mut sim, &mut sampler)?;
         conclude(job, sim, end, status, sampler.finish())

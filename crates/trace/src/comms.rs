@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use schedlab_policy_api::CommId;
+use schedlab_policy_api::{CommId, Pid, RecordEvent};
 
 /// Thread names in order of first sight.
 ///
@@ -52,5 +52,25 @@ impl Comms {
     /// The names by id.
     pub fn into_names(self) -> Vec<String> {
         self.names
+    }
+}
+
+/// Calls `learn` with each thread that `event` names, and its name.
+pub(crate) fn each_name(event: &RecordEvent, mut learn: impl FnMut(Pid, CommId)) {
+    match *event {
+        RecordEvent::Switch { prev, prev_comm, next, next_comm, .. } => {
+            learn(prev, prev_comm);
+            learn(next, next_comm);
+        }
+        RecordEvent::Waking { pid, comm, .. }
+        | RecordEvent::Wakeup { pid, comm, .. }
+        | RecordEvent::WakeupNew { pid, comm, .. }
+        | RecordEvent::Migrate { pid, comm, .. }
+        | RecordEvent::Exit { pid, comm, .. } => learn(pid, comm),
+        RecordEvent::Fork { parent, parent_comm, child, child_comm } => {
+            learn(parent, parent_comm);
+            learn(child, child_comm);
+        }
+        RecordEvent::Exec { .. } | RecordEvent::StatRuntime { .. } | RecordEvent::Lost { .. } => {}
     }
 }

@@ -5,11 +5,11 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use schedlab_policy_api::{Pid, RecordEvent};
+use schedlab_policy_api::RecordEvent;
 use schedlab_units::{CpuId, Time};
 
 use crate::bytes::{Bytes, Endian};
-use crate::comms::Comms;
+use crate::comms::{Comms, each_name};
 use crate::format::Format;
 use crate::intake::{Intake, Stamp};
 use crate::ring::{Layout, Page};
@@ -140,30 +140,12 @@ impl<'s> Live<'s> {
 
     /// Remembers the names that events give.
     fn learn(&mut self, event: &RecordEvent) {
-        let mut learn = |pid: Pid, comm| {
+        each_name(event, |pid, comm| {
             let name = self.intake.comms.name(comm).as_bytes();
             if pid.0 != 0 && self.names.get(&pid.0).is_none_or(|known| known != name) {
                 self.names.insert(pid.0, name.to_vec());
             }
-        };
-        match *event {
-            RecordEvent::Switch { prev, prev_comm, next, next_comm, .. } => {
-                learn(prev, prev_comm);
-                learn(next, next_comm);
-            }
-            RecordEvent::Waking { pid, comm, .. }
-            | RecordEvent::Wakeup { pid, comm, .. }
-            | RecordEvent::WakeupNew { pid, comm, .. }
-            | RecordEvent::Migrate { pid, comm, .. }
-            | RecordEvent::Exit { pid, comm, .. } => learn(pid, comm),
-            RecordEvent::Fork { parent, parent_comm, child, child_comm } => {
-                learn(parent, parent_comm);
-                learn(child, child_comm);
-            }
-            RecordEvent::Exec { .. }
-            | RecordEvent::StatRuntime { .. }
-            | RecordEvent::Lost { .. } => {}
-        }
+        });
     }
 }
 

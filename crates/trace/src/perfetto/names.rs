@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use schedlab_policy_api::{CommId, Pid, RecordEvent, TraceRecord};
 
+use crate::comms::each_name;
+
 /// The last name seen of each thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names(BTreeMap<Pid, CommId>);
@@ -15,25 +17,12 @@ impl Names {
     }
     /// Remembers the names that `record` tells.
     pub(super) fn learn(&mut self, record: &TraceRecord) {
-        let mut learn = |pid: Pid, name: CommId| {
+        each_name(&record.event, |pid, name| {
             self.0.insert(pid, name);
-        };
-        match record.event {
-            RecordEvent::Switch { prev, prev_comm, next, next_comm, .. } => {
-                learn(prev, prev_comm);
-                learn(next, next_comm);
-            }
-            RecordEvent::Waking { pid, comm, .. }
-            | RecordEvent::Wakeup { pid, comm, .. }
-            | RecordEvent::WakeupNew { pid, comm, .. }
-            | RecordEvent::Migrate { pid, comm, .. }
-            | RecordEvent::Exit { pid, comm, .. } => learn(pid, comm),
-            RecordEvent::Fork { parent, parent_comm, child, child_comm } => {
-                learn(parent, parent_comm);
-                learn(child, child_comm);
-            }
-            RecordEvent::Exec { pid } => learn(pid, record.comm),
-            RecordEvent::StatRuntime { .. } | RecordEvent::Lost { .. } => {}
+        });
+        // A new program's name is that of the record.
+        if let RecordEvent::Exec { pid } = record.event {
+            self.0.insert(pid, record.comm);
         }
     }
 }
