@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Play a workload as real threads on this host, under the scheduler of its kernel
     Play(Box<PlayArgs>),
+    /// Run a command under a policy on this kernel, through sched_ext
+    Live(Box<LiveArgs>),
     /// Record what this host's scheduler does, through tracefs
     Record(RecordArgs),
     /// Write a trace in another form
@@ -313,6 +315,53 @@ pub(crate) struct RecordArgs {
     /// Command to run and record with all it starts; without one the whole machine is recorded
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Ends with the exit code of COMMAND.
+Example: schedlab live -p bfs@0.357-depth -- make -j4")]
+pub(crate) struct LiveArgs {
+    /// Policy, as `NAME[@VARIANT][:KEY=VALUE,…]`
+    #[arg(long, short, value_name = "SPEC", value_parser = PolicySpec::parse)]
+    pub(crate) policy: PolicySpec,
+    /// Which tasks the policy gets: those of COMMAND, or every normal task of the system
+    #[arg(long, value_name = "SCOPE", default_value = "workload", value_enum)]
+    pub(crate) scope: ScopeArg,
+    /// Uses these CPUs only, such as 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
+    pub(crate) cpus: Option<CpuSet>,
+    /// The host polls on the first CPU, which the policy then does not use
+    #[arg(long)]
+    pub(crate) poll: bool,
+    /// How long the host looks for more to do before it sleeps
+    #[arg(long, value_name = "TIME", default_value = "20us", value_parser = duration)]
+    pub(crate) linger: Nanos,
+    /// The kernel's own scheduler takes over when the host is silent for this long
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    pub(crate) silence: Nanos,
+    /// Tells on standard error what host and relay believe when nothing happens for 100 ms
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Makes a fault on purpose, to try the safety nets: hang=TIME or panic=TIME
+    #[arg(long, value_name = "FAULT", hide = true)]
+    pub(crate) fault: Option<String>,
+    /// Form of the results
+    #[arg(long, value_name = "FORM", default_value = OUTPUTS[0].name(), value_parser = formats())]
+    pub(crate) format: String,
+    /// Where the results go instead of standard error
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<String>,
+    /// Command to run under the policy, with all it starts
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub(crate) command: Vec<std::ffi::OsString>,
+}
+
+/// Value of `--scope`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeArg {
+    Workload,
+    System,
 }
 
 /// Value of `--machine`.

@@ -11,6 +11,9 @@ use crate::exit::{Exit, Failure};
 pub(crate) enum Destination {
     /// Standard output.
     Stdout,
+    /// Standard error, for a report beside a command's own output.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    Stderr,
     /// A file, named by the user.
     File(String),
 }
@@ -47,6 +50,11 @@ impl Destination {
                     _ => Ok(()),
                 }
             }
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            Self::Stderr => io::stderr()
+                .lock()
+                .write_all(text)
+                .map_err(|error| cannot_write("standard error", &error)),
             Self::File(path) => {
                 let written = File::create(path).and_then(|mut file| file.write_all(text));
                 written.map_err(|error| cannot_write(path, &error))

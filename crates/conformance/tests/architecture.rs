@@ -20,6 +20,7 @@ const LEVELS: &[(&str, u32)] = &[
     ("host", 3),
     ("live", 3),
     ("lab", 4),
+    ("liverun", 5),
     ("report", 5),
     ("claims", 6),
     ("cli", 7),

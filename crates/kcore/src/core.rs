@@ -58,6 +58,8 @@ pub struct Core<P, O> {
     pub(crate) must_leave: Vec<MustLeave>,
     /// Per CPU: where the task of the unfinished switch goes once that is over.
     pub(crate) expelled: Vec<MustLeave>,
+    /// Per CPU: what is current while another class has it; empty before that ever happened.
+    pub(crate) stand_ins: Vec<Option<TaskId>>,
     pub(crate) locking: Locking,
     pub(crate) log: Log,
     rng: Rng,
@@ -86,6 +88,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
             switching: alloc::vec![None; n_cpus],
             must_leave: alloc::vec![MustLeave::No; n_cpus],
             expelled: alloc::vec![MustLeave::No; n_cpus],
+            stand_ins: Vec::new(),
             log: Log::default(),
             rng: Rng::stream(config.seed, "policy", 0),
             tick_ns,

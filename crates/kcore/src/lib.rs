@@ -16,6 +16,7 @@ mod change;
 mod core;
 mod lifecycle;
 mod schedule;
+mod taken;
 mod transcript;
 mod wakeup;
 

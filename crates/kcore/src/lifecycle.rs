@@ -9,6 +9,7 @@ use schedlab_units::{CpuId, CpuSet, Nanos, Nice, TaskId, Time};
 use crate::Core;
 use crate::account::TaskAccount;
 use crate::core::MustLeave;
+use crate::taken::place;
 use crate::transcript::{Input, Outcome};
 
 /// Facts of a task to be forked.
@@ -87,11 +88,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
             wait: Nanos::ZERO,
             sleep: Nanos::ZERO,
         };
-        if task.index() == self.accounts.len() {
-            self.accounts.push(account);
-        } else {
-            self.accounts[task.index()] = account;
-        }
+        place(&mut self.accounts, task, account);
         self.observer.event(now, &SchedEvent::ProcessFork { task, parent });
         self.hook(now, this_cpu, |p, cx| p.task_fork(cx, task, parent));
         self.settle(now, this_cpu);

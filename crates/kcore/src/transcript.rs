@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use schedlab_policy_api::{Mm, Observer, Policy, SchedClass, TaskState};
+use schedlab_policy_api::{Mm, Observer, Policy, SchedClass, TaskState, TunableValue};
 use schedlab_units::{CpuId, CpuSet, Nice, TaskId, Time};
 
 use crate::{Core, NewTask, Switch, Wakeup};
@@ -52,6 +52,14 @@ pub enum Input {
     SetSlice { this_cpu: CpuId, task: TaskId, slice_ns: u64 },
     /// [`Core::set_affinity`].
     SetAffinity { this_cpu: CpuId, task: TaskId, affinity: CpuSet },
+    /// [`Core::take_cpu`].
+    TakeCpu { cpu: CpuId },
+    /// [`Core::return_cpu`].
+    ReturnCpu { cpu: CpuId },
+    /// [`Core::deactivate`].
+    Deactivate { this_cpu: CpuId, task: TaskId, state: TaskState },
+    /// [`Core::set_tunable`].
+    SetTunable { name: &'static str, value: TunableValue },
 }
 
 /// What came of an input.
@@ -67,6 +75,8 @@ pub enum Outcome {
     Wakeup(Wakeup),
     /// What `schedule` decided.
     Switch(Switch),
+    /// Whether the change was taken.
+    Taken(bool),
 }
 
 /// An input with its time and outcome.
@@ -164,6 +174,14 @@ impl<P: Policy, O: Observer> Core<P, O> {
             }
             Input::SetAffinity { this_cpu, task, ref affinity } => {
                 self.set_affinity(now, this_cpu, task, affinity);
+            }
+            Input::TakeCpu { cpu } => self.take_cpu(now, cpu),
+            Input::ReturnCpu { cpu } => self.return_cpu(now, cpu),
+            Input::Deactivate { this_cpu, task, state } => {
+                self.deactivate(now, this_cpu, task, state);
+            }
+            Input::SetTunable { name, value } => {
+                return Outcome::Taken(self.set_tunable(now, name, value));
             }
         }
         Outcome::None

@@ -4,3 +4,13 @@
 //! A small BPF program, the relay, reports what happens to tasks and runs what it is told; the
 //! host here turns its messages into inputs of the core, as the simulator does with its events.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+#[cfg(target_os = "linux")]
+pub mod command;
+pub mod host;
+pub mod kernel;
+pub mod message;
+#[cfg(all(target_os = "linux", feature = "bpf"))]
+pub mod relay;
+#[cfg(target_os = "linux")]
+pub mod session;

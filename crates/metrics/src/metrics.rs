@@ -142,8 +142,28 @@ impl Metrics {
     /// # Panics
     /// When `task` was not just forked or there is no such row.
     pub fn bind(&mut self, task: TaskId, row: RowId) {
-        assert!(row.index() + 1 < self.labels.len(), "there is no row {}", row.0);
+        assert!(self.is_row(row), "there is no row {}", row.0);
         self.tasks.bind(task, row);
+    }
+
+    /// A further row, for tasks that nobody knew of before the run.
+    pub fn add_row(&mut self, label: RowLabel) -> RowId {
+        self.labels.push(label);
+        self.tasks.add_row()
+    }
+
+    /// Counts `task` in `row` from `now` on, its whole life included; what it spent so far stays
+    /// where it was counted.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn rebind(&mut self, now: Time, task: TaskId, row: RowId) {
+        assert!(self.is_row(row), "there is no row {}", row.0);
+        self.tasks.rebind(now, task, row);
+    }
+
+    fn is_row(&self, row: RowId) -> bool {
+        row != self.tasks.unbound() && row.index() < self.labels.len()
     }
 
     /// Also keeps the spans of a mark in schbench's histogram; to be called before the run.
@@ -277,8 +297,9 @@ impl Metrics {
 
     /// Indices of the rows that are shown: all that were asked for, and `(other)` if it was used.
     fn shown_rows(&self) -> impl Iterator<Item = usize> + '_ {
-        let last = self.labels.len() - 1;
-        (0..=last).filter(move |row| *row < last || self.tasks.rows[last].lives > 0)
+        let other = self.tasks.unbound().index();
+        let used = move |row: &usize| *row != other || self.tasks.rows[other].lives > 0;
+        (0..self.labels.len()).filter(used)
     }
 
     fn task_figures(&self) -> Vec<TaskFigures> {

@@ -176,6 +176,29 @@ impl Tasks {
         }
     }
 
+    /// Row of tasks that nobody bound.
+    pub(crate) fn unbound(&self) -> RowId {
+        self.unbound
+    }
+
+    /// A further row.
+    pub(crate) fn add_row(&mut self) -> RowId {
+        self.rows.push(Row::EMPTY);
+        RowId::from_index(self.rows.len() - 1)
+    }
+
+    /// Counts the life of `task` in another row; what it spent until `now` stays where it was
+    /// counted.
+    pub(crate) fn rebind(&mut self, now: Time, task: TaskId, row: RowId) {
+        let slot = &mut self.slots[task.index()];
+        let from = &mut self.rows[slot.row.index()];
+        from.spent[slot.state as usize] += now - slot.since;
+        from.lives -= 1;
+        slot.since = now;
+        slot.row = row;
+        self.rows[row.index()].lives += 1;
+    }
+
     /// A life begins.
     pub(crate) fn fork(&mut self, now: Time, task: TaskId) {
         let gone = Slot { state: State::Gone, row: self.unbound, since: now, born: now, serial: 0 };

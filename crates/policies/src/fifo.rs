@@ -6,8 +6,8 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Build, Ctx, Dequeue, Enqueue, Idle, Policy, PolicyDef, PolicyInfo, PutPrev, Starvation,
-    Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
+    Build, Ctx, Dequeue, Enqueue, Idle, LiveHabits, Policy, PolicyDef, PolicyInfo, PutPrev,
+    Starvation, Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, TaskId};
 
@@ -68,6 +68,9 @@ impl Policy for Fifo {
     }
     fn balance(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, _: Idle) {
         self.lists.pull(cx, cpu);
+    }
+    fn live_habits(&self) -> LiveHabits {
+        LiveHabits { ticks: false, wakeups_preempt: false, woken_takes_idle_cpu: true }
     }
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {
         self.lists.check(view)

@@ -7,8 +7,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PolicyDef, PolicyInfo, PutPrev,
-    Starvation, Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
+    Build, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, LiveHabits, Policy, PolicyDef,
+    PolicyInfo, PutPrev, Starvation, Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -110,6 +110,9 @@ impl Policy for Rr {
             out.push(("ticks_left", i64::from(self.left[cpu.index()])));
         }
         out.push(("waiting", self.lists.waiting(cpu) as i64));
+    }
+    fn live_habits(&self) -> LiveHabits {
+        LiveHabits { ticks: true, wakeups_preempt: false, woken_takes_idle_cpu: true }
     }
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {
         self.lists.check(view)

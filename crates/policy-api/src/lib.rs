@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod boxed;
 mod ctx;
 mod def;
 mod effects;
@@ -31,7 +32,8 @@ pub use effects::{Effects, Move, Resched, TimerRequest};
 pub use event::{CpuMode, NoObserver, Observer, Overhead, PrevState, SchedEvent};
 pub use fingerprint::Fingerprint;
 pub use policy::{
-    Change, Company, Dequeue, Enqueue, Idle, Inspect, Locking, Policy, PutPrev, View, Wake,
+    Change, Company, Dequeue, Enqueue, Idle, Inspect, LiveHabits, Locking, Policy, PutPrev, View,
+    Wake,
 };
 pub use record::{CommId, Pid, RecordContext, RecordEvent, RecordedState, Recording, TraceRecord};
 pub use tasks::{Mm, SchedClass, Task, TaskState, TaskTable, Tgid};

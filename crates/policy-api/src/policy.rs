@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use schedlab_units::{CpuId, Nanos, Nice, TaskId, Time};
 
-use crate::{Ctx, TaskTable, Topology};
+use crate::{Ctx, TaskTable, Topology, TunableValue};
 
 /// Why a task becomes runnable on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,19 @@ pub enum Locking {
     Global,
     /// One lock per CPU's queue.
     PerCpu,
+}
+
+/// What a live host, for which every message costs, needs to know of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveHabits {
+    /// Whether ticks change anything.
+    pub ticks: bool,
+    /// Whether a wake-up can take the CPU from a running task; else only a waiting CPU needs to
+    /// hear of it.
+    pub wakeups_preempt: bool,
+    /// Whether a woken task may have any idle CPU that it is allowed, without the policy being
+    /// asked first: true only if the policy would run it at once on some idle CPU anyway.
+    pub woken_takes_idle_cpu: bool,
 }
 
 /// A SCHED_NORMAL task that always wants the CPU, a hog, and those with whom it shares one. All exist
@@ -193,6 +206,15 @@ pub trait Policy {
     /// A timer that the policy armed has expired.
     fn timer(&mut self, _cx: &mut Ctx<'_>, _timer: u32) {}
 
+    /// What a live host may spare itself.
+    fn live_habits(&self) -> LiveHabits {
+        LiveHabits { ticks: true, wakeups_preempt: true, woken_takes_idle_cpu: false }
+    }
+    /// Changes a tunable while tasks run, to a value that its declaration allows; false = this one
+    /// is fixed for the policy's life.
+    fn set_tunable(&mut self, _name: &str, _value: TunableValue) -> bool {
+        false
+    }
     /// Longest time that the hog of `company` waits for its CPU, as the policy promises (I7); none =
     /// it promises nothing, for the reason in `PolicyInfo::starvation`.
     fn wait_bound(&self, _company: Company<'_>) -> Option<Nanos> {

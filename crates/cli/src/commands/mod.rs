@@ -5,6 +5,7 @@ pub(crate) mod claims;
 pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod live;
 pub(crate) mod play;
 pub(crate) mod policies;
 pub(crate) mod record;

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! `schedlab live`: a command under a policy on this kernel.
+
+use crate::args::{Common, LiveArgs};
+use crate::exit::{Exit, Failure};
+
+/// Runs the command and reports.
+///
+/// # Errors
+/// Whatever keeps it from running under the policy, and a policy that was not in charge to the end.
+pub(crate) fn live(args: &LiveArgs, common: Common) -> Result<Exit, Failure> {
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    return built_in::live(args, common);
+    #[cfg(not(all(feature = "live", target_os = "linux")))]
+    {
+        let _ = (args, common);
+        let message = "this schedlab was built without live scheduling";
+        let remedy = "build it with `cargo build --release --features live`";
+        Err(Failure::new(Exit::Host, format!("{message}: {remedy}")))
+    }
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod built_in {
+    use std::time::{Duration, Instant};
+
+    use schedlab_host::system;
+    use schedlab_lab::result::{Comparison, HostInfo, MachineInfo, WorkloadInfo};
+    use schedlab_live::command::Start;
+    use schedlab_live::kernel::RelayError;
+    use schedlab_live::relay::RelayOptions;
+    use schedlab_live::session::{Ending, Fault, HostMode, SessionOptions};
+    use schedlab_liverun::{LiveJob, LiveOutput, live as live_run};
+    use schedlab_policy_api::Topology;
+    use schedlab_report::output_by_name;
+    use schedlab_units::{CpuId, CpuSet, Nanos};
+
+    use crate::args::{Common, LiveArgs, ScopeArg};
+    use crate::commands::run::write;
+    use crate::exit::{Exit, Failure};
+    use crate::output::Destination;
+    use crate::{interrupt, terminal};
+
+    /// The kernel's own limit of a task's wait before it ends a scheduler.
+    const TIMEOUT: Duration = Duration::from_secs(5);
+
+    pub(super) fn live(args: &LiveArgs, common: Common) -> Result<Exit, Failure> {
+        let output = output_by_name(&args.format)
+            .ok_or_else(|| Failure::new(Exit::Usage, format!("no form `{}`", args.format)))?;
+        let destination = args.output.as_deref().map(|path| Destination::of(Some(path)));
+        let destination = destination.transpose()?;
+        let job = job(args)?;
+        if args.scope == ScopeArg::System && !common.quiet {
+            terminal::warning(
+                "scope system: every normal task of this machine is scheduled by the policy; ^C, \
+                 SysRq-S or the end of this process give them back to the kernel's scheduler",
+            );
+        }
+        let stop = interrupt::flag()?;
+        let begin = Instant::now();
+        let outcome = live_run(&job, &stop).map_err(|error| not_loaded(&error))?;
+        let code = exit_code(&outcome)?;
+        let remarks = remarks(&job, args, &outcome);
+        let comparison = comparison(&job, args, &outcome, remarks, begin.elapsed());
+        match &destination {
+            Some(destination) => write(output, &[comparison], false, destination)?,
+            None if common.quiet => {}
+            None => write(output, &[comparison], false, &Destination::Stderr)?,
+        }
+        match outcome.session.ending {
+            Ending::Command => Ok(Exit::Command(code)),
+            Ending::Stopped => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            ending => Err(Failure::new(Exit::CheckFailed, why(&ending))),
+        }
+    }
+
+    fn job(args: &LiveArgs) -> Result<LiveJob, Failure> {
+        let allowed = system::allowed_cpus();
+        let whole_system = args.scope == ScopeArg::System;
+        if whole_system && (args.poll || args.cpus.is_some()) {
+            let message = "--poll and --cpus need --scope workload: in scope system a task that is \
+                           bound to a CPU without the policy would never run";
+            return Err(Failure::new(Exit::Usage, message));
+        }
+        let mut cpus = args.cpus.unwrap_or(allowed);
+        if cpus.is_empty() || !cpus.is_subset(&allowed) {
+            let message = format!("CPUs {cpus}: this process may use {allowed}");
+            return Err(Failure::new(Exit::Host, message));
+        }
+        let mode = if args.poll { polling(&allowed, &mut cpus)? } else { HostMode::Sleeping };
+        let n_cpus = allowed.iter().last().map_or(1, |cpu| cpu.0 + 1);
+        let topo = Topology::flat(n_cpus)
+            .map_err(|error| Failure::new(Exit::Host, format!("this host's CPUs: {error}")))?;
+        Ok(LiveJob {
+            policy: args.policy.clone(),
+            topo,
+            cpus,
+            kernel_hz: system::tick_rate(),
+            seed: 1,
+            relay: RelayOptions {
+                whole_system,
+                polling: args.poll,
+                report_runs: false,
+                quiet_enqueue: false,
+                idle_dispatch: true,
+                cpus,
+                silence: duration(args.silence),
+                timeout: TIMEOUT,
+            },
+            session: SessionOptions {
+                mode,
+                linger: duration(args.linger),
+                start: Some(Start { words: args.command.clone(), cpus, as_ext: !whole_system }),
+                explain: args.explain,
+                fault: args.fault.as_deref().map(fault).transpose()?,
+            },
+            check: false,
+        })
+    }
+
+    /// The host polls on a CPU of its own: one outside the list, or else the list's first.
+    fn polling(allowed: &CpuSet, cpus: &mut CpuSet) -> Result<HostMode, Failure> {
+        let outside = allowed.difference(cpus).first();
+        let own = outside.or(cpus.first()).unwrap_or(CpuId(0));
+        cpus.remove(own);
+        if cpus.is_empty() {
+            let message = "--poll needs a CPU beside those of the policy";
+            return Err(Failure::new(Exit::Host, message));
+        }
+        Ok(HostMode::Polling(own))
+    }
+
+    fn duration(span: Nanos) -> Duration {
+        Duration::from_nanos(span.as_ns())
+    }
+
+    fn fault(text: &str) -> Result<Fault, Failure> {
+        let wrong = || Failure::new(Exit::Usage, "a fault is hang=TIME or panic=TIME");
+        let (kind, after) = text.split_once('=').ok_or_else(wrong)?;
+        let after = duration(Nanos::parse(after).map_err(|_| wrong())?);
+        match kind {
+            "hang" => Ok(Fault::Hang(after)),
+            "panic" => Ok(Fault::Panic(after)),
+            _ => Err(wrong()),
+        }
+    }
+
+    fn not_loaded(error: &RelayError) -> Failure {
+        Failure::new(Exit::Host, error)
+    }
+
+    fn exit_code(outcome: &LiveOutput) -> Result<u8, Failure> {
+        match &outcome.session.command {
+            Some(Ok(ended)) => Ok(ended.code as u8),
+            Some(Err(error)) => {
+                Err(Failure::new(Exit::Host, format!("the command could not be started: {error}")))
+            }
+            None => Ok(0),
+        }
+    }
+
+    fn why(ending: &Ending) -> String {
+        let after = "the kernel's own scheduler has taken over; the results are invalid";
+        match ending {
+            Ending::Kernel(left) => {
+                format!(
+                    "the kernel ended the policy: {} {} ({}); {after}",
+                    left.reason, left.text, left.kind
+                )
+            }
+            Ending::Panic(text) => format!("the policy panicked: {text}; {after}"),
+            Ending::Failed(text) => format!("the relay does not answer: {text}; {after}"),
+            Ending::Command | Ending::Stopped => String::new(),
+        }
+    }
+
+    fn remarks(job: &LiveJob, args: &LiveArgs, outcome: &LiveOutput) -> Vec<String> {
+        let scope = match args.scope {
+            ScopeArg::Workload => "workload (the command and what it starts)",
+            ScopeArg::System => "system (every normal task)",
+        };
+        let mode = match job.session.mode {
+            HostMode::Sleeping => "sleeping, SCHED_FIFO".to_string(),
+            HostMode::Polling(cpu) => format!("polling on CPU {cpu}"),
+        };
+        let mut remarks = outcome.session.remarks.clone();
+        remarks.push(format!(
+            "live: scope {scope}; host {mode}; Linux {} at {} Hz; CPUs {}",
+            system::kernel_version(),
+            job.kernel_hz.get(),
+            job.cpus
+        ));
+        remarks.push(
+            "live: times of tasks are the kernel's own; waits and latencies count from the relay's \
+             records and include the host's answer; real-time tasks stay with the kernel"
+                .to_string(),
+        );
+        remarks
+    }
+
+    fn comparison(
+        job: &LiveJob,
+        args: &LiveArgs,
+        outcome: &LiveOutput,
+        notes: Vec<String>,
+        wall: Duration,
+    ) -> Comparison {
+        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+        Comparison {
+            workload: WorkloadInfo {
+                name: words.join(" "),
+                about: "a command on a running kernel".to_string(),
+                notes,
+                ..WorkloadInfo::default()
+            },
+            machine: MachineInfo {
+                cpus: job.cpus.len() as u32,
+                nodes: 1,
+                llcs_per_node: 1,
+                cores_per_llc: job.cpus.len() as u32,
+                threads_per_core: 1,
+                cost: "real".to_string(),
+            },
+            runs: vec![outcome.result.clone()],
+            host: HostInfo {
+                wall_ns: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+                events_per_s: 0,
+            },
+        }
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0-only
+//! Live runs as results: a policy by its spec on this kernel, the core's stream of events, and the
+//! kernel's account of CPU time.
+#![forbid(unsafe_code)]
+#![cfg(all(target_os = "linux", feature = "bpf"))]
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+
+use schedlab_kcore::{Core, CoreConfig};
+use schedlab_live::host::{Habits, Host, LiveObserver, Oddities, Thread, Totals};
+use schedlab_live::kernel::{Counters, RelayError};
+use schedlab_live::relay::{Relay, RelayOptions, Store};
+use schedlab_live::session::{Ending, Session, SessionOptions, clock_ns, prepare_thread, run};
+use schedlab_metrics::{Config, Metrics, RowId, RowLabel, RunFigures};
+use schedlab_policies::with_policy;
+use schedlab_policy_api::{
+    Build, Inspect, Observer, Policy, PolicyDef, PolicyVisitor, SchedClass, SchedEvent, Topology,
+};
+use schedlab_units::{CpuSet, Hz, Nanos, Nice, TaskId, Time};
+
+use schedlab_lab::result::RunResult;
+use schedlab_lab::spec::PolicySpec;
+
+/// Rows of a live report; tasks of further names share one.
+const ROWS: usize = 200;
+/// Tasks to make room for.
+const TASKS: usize = 4096;
+
+/// Everything that decides how a live run goes.
+#[derive(Clone, Debug)]
+pub struct LiveJob {
+    /// The policy.
+    pub policy: PolicySpec,
+    /// The machine as the policy is to see it.
+    pub topo: Topology,
+    /// CPUs that the policy uses.
+    pub cpus: CpuSet,
+    /// Tick rate of this kernel.
+    pub kernel_hz: Hz,
+    /// Seed of the policy's random stream.
+    pub seed: u64,
+    /// How the relay works; what the policy declares is filled in.
+    pub relay: RelayOptions,
+    /// How the host works.
+    pub session: SessionOptions,
+    /// Whether invariants are checked after every input of the core.
+    pub check: bool,
+}
+
+/// What a live run yields.
+pub struct LiveOutput {
+    /// The figures.
+    pub result: RunResult,
+    /// How it ended, and how the command did.
+    pub session: Session,
+    /// Totals of the host.
+    pub totals: Totals,
+}
+
+/// Runs `job` until its command ends or `stop` is set.
+///
+/// # Errors
+/// [`RelayError`] when the relay cannot be loaded or attached; nothing was started then.
+pub fn live(job: &LiveJob, stop: &AtomicBool) -> Result<LiveOutput, RelayError> {
+    let builder = Builder { job };
+    let (policy, hz) =
+        with_policy(job.policy.info().name, builder).expect("a parsed spec names a policy");
+    let habits = policy.live_habits();
+    let config =
+        CoreConfig { topo: job.topo.clone(), hz, seed: job.seed, n_tasks: TASKS, check: job.check };
+    let observer = LiveMetrics::new(job.topo.n_cpus());
+    let core = Core::new(policy, observer, config);
+    let mut remarks = prepare_thread(job.session.mode);
+    let rates = Habits { hz, kernel_hz: job.kernel_hz, ticks: habits.ticks };
+    let options = RelayOptions {
+        quiet_enqueue: !habits.wakeups_preempt,
+        idle_dispatch: habits.woken_takes_idle_cpu && job.relay.idle_dispatch,
+        cpus: job.cpus,
+        ..job.relay.clone()
+    };
+    let mut store = Store::default();
+    let mut relay = Relay::attach(&mut store, &options)?;
+    let mut host = Host::new(core, rates, job.cpus, clock_ns());
+    host.start(&mut relay).map_err(|error| RelayError::Attach { error: error.to_string() })?;
+    let mut session = run(&mut host, &mut relay, &job.session, stop, |_| {}, |_, _| {});
+    remarks.append(&mut session.remarks);
+    session.remarks = remarks;
+    let (core, end, totals) = host.finish(session.end_ns);
+    let (policy, observer) = core.into_parts();
+    let mut stats = Inspect::new();
+    if session.ending.is_valid() {
+        policy.stats(&mut stats);
+    }
+    let counts = stats.into_iter().map(|(name, n)| (name.to_string(), n));
+    let result = RunResult {
+        column: 0,
+        policy: job.policy.info().name.to_string(),
+        variant: job.policy.variant().name.to_string(),
+        settings: job.policy.settings(),
+        hz,
+        seed: job.seed,
+        fingerprint: 0,
+        events: totals.records.values().sum(),
+        complete: session.ending == Ending::Command,
+        figures: observer.finish(end),
+        policy_stats: counts.chain(live_counts(&session.counters, &totals)).collect(),
+    };
+    Ok(LiveOutput { result, session, totals })
+}
+
+/// Makes the policy of a job; which one it is, nobody needs to know from here on.
+struct Builder<'a> {
+    job: &'a LiveJob,
+}
+
+impl PolicyVisitor for Builder<'_> {
+    type Out = (Box<dyn Policy>, Hz);
+
+    fn visit<P: PolicyDef>(self) -> Self::Out {
+        let tunables = self.job.policy.tunables::<P::Tunables>();
+        let hz = P::time(&tunables).hz;
+        let build = Build { topo: &self.job.topo, hz, n_tasks: TASKS };
+        (Box::new(P::build(&tunables, build)), hz)
+    }
+}
+
+/// Totals of relay and host as figures of the result.
+fn live_counts(counters: &Counters, totals: &Totals) -> Vec<(String, i64)> {
+    let Oddities { strangers, unseen_runs, lost_tasks, after_exit } = totals.odd;
+    let host = [
+        ("batches", totals.batches),
+        ("decisions", totals.decisions),
+        ("stops", totals.stops),
+        ("policy_ticks", totals.ticks),
+        ("cpus_taken", totals.taken),
+        ("odd", strangers + unseen_runs + lost_tasks + after_exit),
+    ];
+    let all = host.into_iter().chain(counters.named());
+    all.map(|(name, n)| (format!("live_{name}"), i64::try_from(n).unwrap_or(i64::MAX))).collect()
+}
+
+/// Figures of threads that nobody knew of before: a row for each name.
+struct LiveMetrics {
+    metrics: Metrics,
+    rows: HashMap<String, RowId>,
+    /// Row and CPU time by the kernel's account.
+    row_of: Vec<Option<RowId>>,
+    exact: HashMap<u32, Nanos>,
+    now: Time,
+}
+
+impl LiveMetrics {
+    fn new(n_cpus: usize) -> Self {
+        let config = Config {
+            n_cpus,
+            n_tasks: TASKS,
+            rows: Vec::new(),
+            marks: Vec::new(),
+            warmup: Time::ZERO,
+        };
+        Self {
+            metrics: Metrics::new(config),
+            rows: HashMap::new(),
+            row_of: Vec::new(),
+            exact: HashMap::new(),
+            now: Time::ZERO,
+        }
+    }
+
+    fn row(&mut self, name: &str, nice: i8) -> RowId {
+        let name = if self.rows.len() < ROWS || self.rows.contains_key(name) {
+            name
+        } else {
+            "(further names)"
+        };
+        let metrics = &mut self.metrics;
+        *self.rows.entry(name.to_string()).or_insert_with(|| {
+            metrics.add_row(RowLabel {
+                name: name.to_string(),
+                group: name.to_string(),
+                nice: Nice::new(i32::from(nice)).unwrap_or(Nice::ZERO),
+                class: SchedClass::Normal,
+            })
+        })
+    }
+
+    fn set_row(&mut self, task: TaskId, row: RowId) {
+        if self.row_of.len() <= task.index() {
+            self.row_of.resize(task.index() + 1, None);
+        }
+        self.row_of[task.index()] = Some(row);
+    }
+
+    /// The figures at `end`. A task counts as running from the decision on; what the kernel did not
+    /// account as CPU time of that was waiting for the decision to take effect.
+    fn finish(self, end: Time) -> RunFigures {
+        let mut figures = self.metrics.finish(end);
+        for task in &mut figures.tasks {
+            let exact = self.exact.get(&task.id).copied().unwrap_or(Nanos::ZERO);
+            let sums = &mut task.figures;
+            sums.wait += sums.run.saturating_sub(exact);
+            sums.run = exact;
+            let group = figures.groups.iter_mut().find(|group| group.name == task.group);
+            if let Some(group) = group {
+                (group.figures.run, group.figures.wait) = (sums.run, sums.wait);
+            }
+        }
+        figures
+    }
+}
+
+impl Observer for LiveMetrics {
+    fn event(&mut self, now: Time, event: &SchedEvent) {
+        self.now = now;
+        self.metrics.event(now, event);
+    }
+}
+
+impl LiveObserver for LiveMetrics {
+    fn joined(&mut self, task: TaskId, thread: &Thread) {
+        let row = self.row(&thread.comm, thread.nice);
+        self.metrics.bind(task, row);
+        self.set_row(task, row);
+    }
+
+    fn renamed(&mut self, task: TaskId, name: &str) {
+        let row = self.row(name, 0);
+        self.metrics.rebind(self.now, task, row);
+        self.set_row(task, row);
+    }
+
+    fn ran(&mut self, task: TaskId, span: Nanos) {
+        if let Some(row) = self.row_of.get(task.index()).copied().flatten() {
+            *self.exact.entry(row.0).or_default() += span;
+        }
+    }
+}
