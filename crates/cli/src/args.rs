@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Play(Box<PlayArgs>),
     /// Record what this host's scheduler does, through tracefs
     Record(RecordArgs),
+    /// Tell what this host can do, and what is missing: live, record, play
+    Probe(ProbeArgs),
     /// Write a trace in another form
     Export(ExportArgs),
     /// Show where two recorded runs part, and their figures side by side
@@ -313,6 +315,15 @@ pub(crate) struct RecordArgs {
     /// Command to run and record with all it starts; without one the whole machine is recorded
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Exit code 4 when policies cannot be run live here; the reason stands on standard error.")]
+pub(crate) struct ProbeArgs {
+    /// Form of the answer
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
+    pub(crate) format: String,
 }
 
 /// Value of `--machine`.

@@ -45,6 +45,7 @@ fn real_main() -> Exit {
         Command::Export(args) => commands::export::export(args, cli.common),
         Command::View(args) => commands::view::view(args, cli.common),
         Command::Play(args) => commands::play::play(args, cli.common),
+        Command::Probe(args) => commands::probe::probe(args),
         Command::Record(args) => commands::record::record(args, cli.common),
     };
     match outcome {

@@ -4,3 +4,6 @@
 //! A small BPF program, the relay, reports what happens to tasks and runs what it is told; the
 //! host here turns its messages into inputs of the core, as the simulator does with its events.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+
+pub mod ending;
+pub mod probe;

@@ -7,6 +7,7 @@ pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod play;
 pub(crate) mod policies;
+pub(crate) mod probe;
 pub(crate) mod record;
 mod resume;
 pub(crate) mod run;
