@@ -5,5 +5,6 @@
 //! host here turns its messages into inputs of the core, as the simulator does with its events.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+pub mod control;
 pub mod ending;
 pub mod probe;
