@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! The command line: commands, flags, and what their values may look like.
 
+use std::path::PathBuf;
+
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use schedlab_lab::machine::{MachineError, parse_machine};
@@ -63,6 +65,8 @@ pub(crate) enum Command {
     Record(RecordArgs),
     /// Tell what this host can do, and what is missing: live, record, play
     Probe(ProbeArgs),
+    /// Show the tasks of a live run, again and again
+    Top(TopArgs),
     /// Write a trace in another form
     Export(ExportArgs),
     /// Show where two recorded runs part, and their figures side by side
@@ -326,6 +330,34 @@ pub(crate) struct ProbeArgs {
     pub(crate) format: String,
 }
 
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Ends at ^C, or with the live run. %RUN and %WAIT are shares of the time since the table before; of \
+the first table of the time since the policy took over.")]
+pub(crate) struct TopArgs {
+    /// Prints one table and ends
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Time between two tables, such as 500ms or 2s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = interval, allow_hyphen_values = true)]
+    pub(crate) interval: Nanos,
+    /// Which tasks come first: those that run most, those of the best priority, or those that wait
+    /// most
+    #[arg(long, value_name = "BY", default_value = "cpu")]
+    pub(crate) sort: SortArg,
+    /// Control socket of the live run
+    #[arg(long, value_name = "PATH", default_value = schedlab_live::control::SOCKET)]
+    pub(crate) socket: PathBuf,
+}
+
+/// Value of `--sort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortArg {
+    Cpu,
+    Prio,
+    Wait,
+}
+
 /// Value of `--machine`.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineArg {
@@ -344,6 +376,17 @@ fn machine(text: &str) -> Result<MachineArg, MachineError> {
 
 fn duration(text: &str) -> Result<Nanos, DurationError> {
     Nanos::parse(text)
+}
+
+/// The shortest time between two tables of `top`: each is work for the host thread.
+const INTERVAL_MIN: Nanos = Nanos::from_ms(50);
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    let interval = duration(text).map_err(|error| error.to_string())?;
+    if interval < INTERVAL_MIN {
+        return Err(format!("at least {INTERVAL_MIN}"));
+    }
+    Ok(interval)
 }
 
 /// Value of `--seed`: a range, both ends included.

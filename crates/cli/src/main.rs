@@ -11,6 +11,7 @@ mod exit;
 mod interrupt;
 mod output;
 mod progress;
+mod table;
 mod terminal;
 mod view_args;
 
@@ -46,6 +47,7 @@ fn real_main() -> Exit {
         Command::View(args) => commands::view::view(args, cli.common),
         Command::Play(args) => commands::play::play(args, cli.common),
         Command::Probe(args) => commands::probe::probe(args),
+        Command::Top(args) => commands::top::top(args),
         Command::Record(args) => commands::record::record(args, cli.common),
     };
     match outcome {

@@ -17,7 +17,7 @@ mod stream;
 
 #[cfg(target_os = "linux")]
 pub use client::{AskError, ask};
-pub use message::{Answer, Ask, StatusReply, TaskReply, TasksReply, TunableReply};
+pub use message::{Answer, Ask, SCHEMA, StatusReply, TaskReply, TasksReply, TunableReply};
 #[cfg(target_os = "linux")]
 pub use queue::Reply;
 #[cfg(target_os = "linux")]

@@ -25,6 +25,14 @@ pub enum AskError {
     /// It takes no more or says nothing.
     #[error("the live run at {} does not answer: it is busy or stopped; try again", .0.display())]
     Silent(PathBuf),
+    /// It says that it cannot answer now.
+    #[error("the live run at {}: {why}", path.display())]
+    Unavailable {
+        /// The socket.
+        path: PathBuf,
+        /// Its reason.
+        why: String,
+    },
     /// It ended meanwhile.
     #[error("the live run at {} ended before it answered", .0.display())]
     Gone(PathBuf),
@@ -74,7 +82,12 @@ pub fn ask(path: &Path, ask: &Ask) -> Result<Answer, AskError> {
     if line.is_empty() {
         return Err(AskError::Gone(path.to_path_buf()));
     }
-    message::answer(&line).map_err(|what| AskError::Foreign { path: path.to_path_buf(), what })
+    let path = path.to_path_buf();
+    match message::answer(&line) {
+        Ok(Answer::Unavailable { message: why }) => Err(AskError::Unavailable { path, why }),
+        Ok(answer) => Ok(answer),
+        Err(what) => Err(AskError::Foreign { path, what }),
+    }
 }
 
 fn failed(path: &Path, error: io::Error) -> AskError {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Name and version of the format.
-const SCHEMA: &str = "schedlab.live/1";
+pub const SCHEMA: &str = "schedlab.live/1";
 
 /// A question to a live run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,12 +38,22 @@ pub enum Answer {
         /// Why, and what would be possible.
         message: String,
     },
+    /// It cannot be answered now; of clients [`super::ask`] makes an error of it.
+    Unavailable {
+        /// Why, and what helps.
+        message: String,
+    },
 }
 
 impl Answer {
     /// A refusal with its reason.
     pub fn refused(message: impl Into<String>) -> Self {
         Self::Refused { message: message.into() }
+    }
+
+    /// No answer now, with its reason.
+    pub(super) fn unavailable(message: impl Into<String>) -> Self {
+        Self::Unavailable { message: message.into() }
     }
 }
 

@@ -199,12 +199,14 @@ fn accept(shared: &Arc<Shared>) {
 /// Gives the client a thread, or sends it away.
 fn admit(shared: &Arc<Shared>, mut stream: UnixStream) {
     if !may_ask(&stream) {
-        refuse(&mut stream, "only root may ask a live run; run it with sudo");
+        let why = "only root may ask a live run; run it with sudo";
+        refuse(&mut stream, &Answer::unavailable(why));
         return;
     }
     if shared.clients.fetch_add(1, Ordering::AcqRel) >= CLIENTS_MAX {
         shared.clients.fetch_sub(1, Ordering::AcqRel);
-        refuse(&mut stream, "too many clients ask at the same time; try again");
+        let why = "too many clients ask at the same time; try again";
+        refuse(&mut stream, &Answer::unavailable(why));
         return;
     }
     let seat = Seat(Arc::clone(shared));
@@ -229,8 +231,8 @@ fn may_ask(stream: &UnixStream) -> bool {
 }
 
 /// Tells a client why it is not served; it must not keep the thread that accepts.
-fn refuse(stream: &mut UnixStream, why: &str) {
-    let line = message::to_line(&Answer::refused(why));
+fn refuse(stream: &mut UnixStream, answer: &Answer) {
+    let line = message::to_line(answer);
     let _ = stream::write(stream, &line, Instant::now() + FAREWELL);
 }
 
@@ -246,7 +248,7 @@ fn serve(seat: &Seat, mut stream: UnixStream) {
                 ErrorKind::TimedOut => format!("no request within {} s", PATIENCE.as_secs()),
                 _ => return,
             };
-            refuse(&mut stream, &told);
+            refuse(&mut stream, &Answer::refused(told));
             let _ = shutdown(&stream, Shutdown::Write);
             let _ = stream::read_line(&mut stream, REQUEST_MAX, Instant::now() + FAREWELL);
             return;
