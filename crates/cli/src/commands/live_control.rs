@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    fn reply() -> StatusReply {
+    fn reply_of_status() -> StatusReply {
         StatusReply {
             policy: "bfs@0.357:rr_interval=6".to_string(),
             scope: "workload".to_string(),
@@ -224,12 +224,12 @@ mod tests {
 
     #[test]
     fn status_in_text() {
-        insta::assert_snapshot!(status_text(&reply(), 60));
+        insta::assert_snapshot!(status_text(&reply_of_status(), 60));
     }
 
     #[test]
     fn status_in_json() {
-        insta::assert_snapshot!(status_json(reply()));
+        insta::assert_snapshot!(status_json(reply_of_status()));
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn names_that_cannot_be_set_are_told_with_those_that_can() {
-        let tunables = reply().tunables;
+        let tunables = reply_of_status().tunables;
         assert_eq!(settable(&tunables, "slice"), Ok(()));
         let told = |key| settable(&tunables, key).unwrap_err();
         assert_eq!(told("slcie"), "there is no tunable `slcie`; did you mean `slice`?");
@@ -251,6 +251,59 @@ mod tests {
         );
         let none = settable(&tunables[1..], "x").unwrap_err();
         assert!(none.ends_with("this policy has none that can be set while it runs"), "{none}");
+    }
+
+    /// What `set` says to these pairs, and the questions that reached the live run.
+    #[cfg(target_os = "linux")]
+    fn set_live(name: &str, pairs: &[(&str, &str)]) -> (Result<Exit, Failure>, Vec<Ask>) {
+        use schedlab_live::control::Control;
+        // Names of sockets must be short, so it is not in the build's folder.
+        let folder = std::env::temp_dir().join(format!("sls-{}-{name}", std::process::id()));
+        let socket = folder.join("live.sock");
+        let control = Control::open(&socket).expect("a socket");
+        let owned = |pair: &(&str, &str)| (pair.0.to_string(), pair.1.to_string());
+        let pairs: Vec<(String, String)> = pairs.iter().map(owned).collect();
+        let mut asked = Vec::new();
+        let outcome = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| set(&pairs, &socket));
+            while !asking.is_finished() {
+                let Some((ask, reply)) = control.poll() else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                reply.send(match &ask {
+                    Ask::Set { value, .. } if value == "2s" => Answer::refused("at most 1s"),
+                    Ask::Set { .. } => Answer::Done,
+                    _ => Answer::Status(reply_of_status()),
+                });
+                asked.push(ask);
+            }
+            asking.join().expect("no panic")
+        });
+        drop(control);
+        std::fs::remove_dir(&folder).expect("the socket is gone");
+        (outcome, asked)
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn set_goes_on_until_a_value_is_refused() {
+        let (outcome, asked) =
+            set_live("some", &[("slice", "3ms"), ("slice", "2s"), ("slice", "1ms")]);
+        assert_eq!(outcome.unwrap_err().exit, Exit::Usage);
+        assert_eq!(asked.len(), 3, "{asked:?}");
+        let (outcome, asked) = set_live("all", &[("slice", "3ms")]);
+        assert_eq!(outcome.unwrap(), Exit::Done);
+        let set = Ask::Set { key: "slice".to_string(), value: "3ms".to_string() };
+        assert_eq!(asked, [Ask::Status, set]);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn set_changes_nothing_when_a_name_is_wrong() {
+        let (outcome, asked) = set_live("none", &[("slice", "3ms"), ("slcie", "3ms")]);
+        assert_eq!(outcome.unwrap_err().exit, Exit::Usage);
+        assert_eq!(asked, [Ask::Status]);
     }
 
     #[test]
