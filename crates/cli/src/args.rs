@@ -10,6 +10,8 @@ use schedlab_report::OUTPUTS;
 use schedlab_units::{CpuSet, DurationError, Hz, Nanos};
 use thiserror::Error;
 
+use crate::live_args::{LiveArgs, ProbeArgs, TopArgs};
+
 /// A workbench for CPU schedulers: historic and present Linux schedulers in one simulator.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = false, max_term_width = 100)]
@@ -63,6 +65,10 @@ pub(crate) enum Command {
     Live(Box<LiveArgs>),
     /// Record what this host's scheduler does, through tracefs
     Record(RecordArgs),
+    /// Tell what this host can do, and what is missing: live, record, play
+    Probe(ProbeArgs),
+    /// Show the tasks of a live run, again and again
+    Top(TopArgs),
     /// Write a trace in another form
     Export(ExportArgs),
     /// Show where two recorded runs part, and their figures side by side
@@ -317,53 +323,6 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<String>,
 }
 
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Ends with the exit code of COMMAND.
-Example: schedlab live -p bfs@0.357-depth -- make -j4")]
-pub(crate) struct LiveArgs {
-    /// Policy, as `NAME[@VARIANT][:KEY=VALUE,…]`
-    #[arg(long, short, value_name = "SPEC", value_parser = PolicySpec::parse)]
-    pub(crate) policy: PolicySpec,
-    /// Which tasks the policy gets: those of COMMAND, or every normal task of the system
-    #[arg(long, value_name = "SCOPE", default_value = "workload", value_enum)]
-    pub(crate) scope: ScopeArg,
-    /// Uses these CPUs only, such as 0-3,8
-    #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
-    pub(crate) cpus: Option<CpuSet>,
-    /// The host polls on the first CPU, which the policy then does not use
-    #[arg(long)]
-    pub(crate) poll: bool,
-    /// How long the host looks for more to do before it sleeps
-    #[arg(long, value_name = "TIME", default_value = "20us", value_parser = duration)]
-    pub(crate) linger: Nanos,
-    /// The kernel's own scheduler takes over when the host is silent for this long
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
-    pub(crate) silence: Nanos,
-    /// Tells on standard error what host and relay believe when nothing happens for 100 ms
-    #[arg(long)]
-    pub(crate) explain: bool,
-    /// Makes a fault on purpose, to try the safety nets: hang=TIME or panic=TIME
-    #[arg(long, value_name = "FAULT", hide = true)]
-    pub(crate) fault: Option<String>,
-    /// Form of the results
-    #[arg(long, value_name = "FORM", default_value = OUTPUTS[0].name(), value_parser = formats())]
-    pub(crate) format: String,
-    /// Where the results go instead of standard error
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<String>,
-    /// Command to run under the policy, with all it starts
-    #[arg(last = true, value_name = "COMMAND", required = true)]
-    pub(crate) command: Vec<std::ffi::OsString>,
-}
-
-/// Value of `--scope`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScopeArg {
-    Workload,
-    System,
-}
-
 /// Value of `--machine`.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineArg {
@@ -380,8 +339,19 @@ fn machine(text: &str) -> Result<MachineArg, MachineError> {
     parse_machine(text).map(|topo| MachineArg::Topology(Box::new(topo)))
 }
 
-fn duration(text: &str) -> Result<Nanos, DurationError> {
+pub(crate) fn duration(text: &str) -> Result<Nanos, DurationError> {
     Nanos::parse(text)
+}
+
+/// The shortest time between two tables of `top`: each is work for the host thread.
+const INTERVAL_MIN: Nanos = Nanos::from_ms(50);
+
+pub(crate) fn interval(text: &str) -> Result<Nanos, String> {
+    let interval = duration(text).map_err(|error| error.to_string())?;
+    if interval < INTERVAL_MIN {
+        return Err(format!("at least {INTERVAL_MIN}"));
+    }
+    Ok(interval)
 }
 
 /// Value of `--seed`: a range, both ends included.
@@ -396,7 +366,7 @@ const SEEDS_MAX: u64 = 100_000;
 
 /// Why a value is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-enum ValueError {
+pub(crate) enum ValueError {
     #[error("a tick rate is a number from 1 to 100000")]
     Hz,
     #[error("write a number, or a range such as `1..8`")]
@@ -427,14 +397,14 @@ fn hz(text: &str) -> Result<Hz, ValueError> {
     if (1..=100_000).contains(&number) { Ok(Hz::new(number)) } else { Err(ValueError::Hz) }
 }
 
-fn key_value(text: &str) -> Result<(String, String), ValueError> {
+pub(crate) fn key_value(text: &str) -> Result<(String, String), ValueError> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_string(), value.to_string())),
         _ => Err(ValueError::KeyValue),
     }
 }
 
-fn formats() -> PossibleValuesParser {
+pub(crate) fn formats() -> PossibleValuesParser {
     PossibleValuesParser::new(OUTPUTS.iter().map(|output| output.name()))
 }
 

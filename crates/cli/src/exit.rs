@@ -85,6 +85,14 @@ impl Failure {
         failure
     }
 
+    /// The same with a line that says how to mend it.
+    pub(crate) fn with_hint(mut self, hint: &str) -> Self {
+        if !hint.is_empty() {
+            self.details.push(format!("  = hint: {}", one_line(hint)));
+        }
+        self
+    }
+
     /// Tells it on standard error.
     pub(crate) fn print(&self) {
         terminal::error(&self.message);

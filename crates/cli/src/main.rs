@@ -9,8 +9,10 @@ mod commands;
 mod excerpt;
 mod exit;
 mod interrupt;
+mod live_args;
 mod output;
 mod progress;
+mod table;
 mod terminal;
 mod view_args;
 
@@ -46,6 +48,8 @@ fn real_main() -> Exit {
         Command::View(args) => commands::view::view(args, cli.common),
         Command::Play(args) => commands::play::play(args, cli.common),
         Command::Live(args) => commands::live::live(args, cli.common),
+        Command::Probe(args) => commands::probe::probe(args),
+        Command::Top(args) => commands::top::top(args),
         Command::Record(args) => commands::record::record(args, cli.common),
     };
     match outcome {

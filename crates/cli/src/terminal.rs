@@ -40,6 +40,12 @@ pub(crate) fn width() -> usize {
     columns.or_else(terminal).unwrap_or(PAGE).max(40)
 }
 
+/// Columns and rows of the terminal behind standard output; none when it is no terminal.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let (width, height) = terminal_size::terminal_size_of(std::io::stdout())?;
+    Some((usize::from(width.0), usize::from(height.0)))
+}
+
 /// Whether somebody watches standard error.
 pub(crate) fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()

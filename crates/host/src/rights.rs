@@ -38,6 +38,26 @@ impl Rights {
     }
 }
 
+/// What no workload may ask for under these rights, one sentence each with its remedy.
+pub(crate) fn limits(rights: Rights) -> Vec<String> {
+    let mut limits = Vec::new();
+    if !rights.all && rights.rt_priority < 99 {
+        limits.push(format!(
+            "real-time priorities above {}: run as root, or with CAP_SYS_NICE, or raise \
+             RLIMIT_RTPRIO (`ulimit -r 99`)",
+            rights.rt_priority
+        ));
+    }
+    let nice = rights.nice.min(rights.nice_now);
+    if !rights.all && nice > -20 {
+        limits.push(format!(
+            "nice values below {nice}: run as root, or with CAP_SYS_NICE, or raise RLIMIT_NICE \
+             (`ulimit -e 40`)"
+        ));
+    }
+    limits
+}
+
 /// What of `workload` these rights do not allow, one sentence each.
 pub(crate) fn missing(workload: &Workload, rights: Rights) -> Vec<String> {
     if rights.all {
@@ -121,6 +141,16 @@ mod tests {
         let back = vec![Op::SetNice(Nice::MAX), Op::SetNice(Nice::ZERO)];
         assert_eq!(missing(&workload(back.clone(), None), NONE).len(), 1);
         assert!(missing(&workload(back, None), Rights { nice: 0, ..NONE }).is_empty());
+    }
+
+    #[test]
+    fn limits_without_rights_are_told_and_with_all_rights_none() {
+        let told = limits(NONE);
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told[0].starts_with("real-time priorities above 0: "), "{told:?}");
+        assert!(told[1].starts_with("nice values below 0: "), "{told:?}");
+        assert!(limits(Rights { all: true, ..NONE }).is_empty());
+        assert!(limits(Rights { rt_priority: 99, nice: -20, ..NONE }).is_empty());
     }
 
     #[test]

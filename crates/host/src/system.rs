@@ -4,6 +4,7 @@
 use schedlab_units::{CpuId, CpuSet, Hz};
 
 use crate::calls;
+use crate::rights::{self, Rights};
 
 /// The kernel's release up to its second number, such as `6.18`.
 pub fn kernel_version() -> String {
@@ -39,4 +40,9 @@ pub fn allowed_cpus() -> CpuSet {
 pub fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
+}
+
+/// What this process may not play of any workload, one sentence each with its remedy.
+pub fn play_limits() -> Vec<String> {
+    rights::limits(Rights::here())
 }

@@ -123,7 +123,10 @@ impl<P: Policy, O: Observer> Core<P, O> {
     /// it.
     pub fn set_tunable(&mut self, now: Time, name: &'static str, value: TunableValue) -> bool {
         self.log.input(now, Input::SetTunable { name, value });
-        let taken = self.policy.set_tunable(name, value);
+        let taken = self.policy.live_tunables().contains(&name);
+        if taken {
+            self.policy.set_tunable(name, value);
+        }
         self.log.outcome(Outcome::Taken(taken));
         taken
     }

@@ -5,65 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use schedlab_units::{CpuId, CpuSet};
-use thiserror::Error;
 
+use crate::ending::Ending;
 use crate::message::{Decision, Message, Run};
-
-/// Why the relay is not at work.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-pub enum RelayError {
-    /// The kernel refused the program.
-    #[error("the kernel refused the BPF program: {}", last_words(.log, .error))]
-    Refused {
-        /// What the library says.
-        error: String,
-        /// What the verifier says.
-        log: String,
-    },
-    /// This kernel lacks a name that the relay needs.
-    #[error("this kernel's BTF does not know `{name}`, which the relay needs")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// Relay and host were built from different sources.
-    #[error("the relay speaks another version of the messages: build schedlab anew")]
-    Layout,
-    /// Somebody was faster.
-    #[error("another sched_ext scheduler is loaded; stop it first")]
-    Busy,
-    /// The kernel does not want it.
-    #[error("could not attach: {error}")]
-    Attach {
-        /// Its reason.
-        error: String,
-    },
-}
-
-/// The last line of a log that says something, or else `error`.
-fn last_words<'a>(log: &'a str, error: &'a str) -> &'a str {
-    let mut lines = log.lines().rev().map(str::trim);
-    let says = |line: &&str| {
-        !line.is_empty()
-            && !line.starts_with("processed ")
-            && !line.starts_with("libbpf:")
-            && !line.starts_with("--")
-    };
-    lines.find(says).unwrap_or(error)
-}
-
-/// How the kernel ended a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Left {
-    /// Kind of exit, a number of the kernel's `enum scx_exit_kind`.
-    pub kind: u32,
-    /// Code that goes with it.
-    pub code: i64,
-    /// The kernel's reason.
-    pub reason: String,
-    /// The kernel's message.
-    pub text: String,
-}
 
 /// Totals of the relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,7 +77,7 @@ pub trait Kernel {
     /// Says how many CPUs have asked and got nothing.
     fn set_waiting(&mut self, cpus: usize);
     /// How the kernel ended the run, if it did.
-    fn left(&mut self) -> Option<Left>;
+    fn left(&mut self) -> Option<Ending>;
     /// Totals so far.
     fn counters(&mut self) -> Counters;
     /// The relay's view of `cpu`, for a person who looks for a lost wake-up.

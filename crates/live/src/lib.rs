@@ -7,9 +7,12 @@
 
 #[cfg(target_os = "linux")]
 pub mod command;
+pub mod control;
+pub mod ending;
 pub mod host;
 pub mod kernel;
 pub mod message;
+pub mod probe;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 pub mod relay;
 #[cfg(target_os = "linux")]

@@ -2,17 +2,23 @@
 //! The relay in the running kernel: loading, attaching, records out, decisions in.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Enum, Enum64};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, OpenObject, ProgramInput, RingBuffer, RingBufferBuilder};
 use schedlab_units::{CpuId, CpuSet};
 
-use crate::kernel::{Counters, Kernel, Left, RelayError};
+use crate::ending::{Ending, LoadError};
+use crate::kernel::{Counters, Kernel};
 use crate::message::{self, Decision, LAYOUT, MASK_WORDS, Message, Run};
 
 #[expect(
@@ -43,6 +49,8 @@ pub struct RelayOptions {
     pub cpus: CpuSet,
     /// After how long a silence of the host the kernel's own scheduler takes over.
     pub silence: Duration,
+    /// Where the verifier's log goes when it refuses the relay.
+    pub log: PathBuf,
     /// After how long a task that does not run ends the scheduler (`timeout_ms`).
     pub timeout: Duration,
 }
@@ -74,25 +82,25 @@ thread_local! {
     static LOG: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-fn load_error(error: &libbpf_rs::Error) -> RelayError {
-    let log = LOG.with(RefCell::take);
-    RelayError::Refused { error: error.to_string(), log }
+fn load_error(error: &libbpf_rs::Error, log_file: &Path) -> LoadError {
+    let mut log = LOG.with(RefCell::take);
+    if log.trim().is_empty() {
+        log = format!("{error:#}");
+    }
+    LoadError::refused(&log, log_file)
 }
 
-/// The numbers of the running kernel's `enum scx_ops_flags`.
-fn ops_flag(name: &str) -> Result<u64, RelayError> {
-    use libbpf_rs::btf::types::Enum64;
-    use libbpf_rs::btf::{Btf, types::Enum};
-    let missing = || RelayError::Unknown { name: name.to_string() };
+/// The number of a flag in the running kernel's `enum scx_ops_flags`.
+fn ops_flag(name: &'static str) -> Result<u64, LoadError> {
+    let missing = || LoadError::Unknown(name);
     let btf = Btf::from_vmlinux().map_err(|_| missing())?;
-    if let Some(found) = btf.type_by_name::<Enum<'_>>("scx_ops_flags") {
-        let mut members = found.iter();
-        let member = members.find(|member| member.name.is_some_and(|found| found == name));
+    let is_it = |found: Option<&OsStr>| found.is_some_and(|found| found == name);
+    if let Some(flags) = btf.type_by_name::<Enum<'_>>("scx_ops_flags") {
+        let member = flags.iter().find(|member| is_it(member.name));
         return member.map(|member| member.value as u64).ok_or_else(missing);
     }
-    let found = btf.type_by_name::<Enum64<'_>>("scx_ops_flags").ok_or_else(missing)?;
-    let mut members = found.iter();
-    let member = members.find(|member| member.name.is_some_and(|found| found == name));
+    let flags = btf.type_by_name::<Enum64<'_>>("scx_ops_flags").ok_or_else(missing)?;
+    let member = flags.iter().find(|member| is_it(member.name));
     member.map(|member| member.value as u64).ok_or_else(missing)
 }
 
@@ -100,12 +108,13 @@ impl<'o> Relay<'o> {
     /// Loads the relay and attaches it: from now on the policy is in charge.
     ///
     /// # Errors
-    /// [`RelayError`].
-    pub fn attach(store: &'o mut Store, options: &RelayOptions) -> Result<Self, RelayError> {
+    /// [`LoadError`].
+    pub fn attach(store: &'o mut Store, options: &RelayOptions) -> Result<Self, LoadError> {
         capture_log();
+        let log = options.log.clone();
         let store = store.0.insert(Box::new(MaybeUninit::uninit()));
         let mut open =
-            RelaySkelBuilder::default().open(store).map_err(|error| load_error(&error))?;
+            RelaySkelBuilder::default().open(store).map_err(|error| load_error(&error, &log))?;
         let ro = open.maps.rodata_data.as_deref_mut().expect("the relay has constants");
         ro.host_tgid = std::process::id();
         ro.silence_ns = options.silence.as_nanos() as u64;
@@ -122,9 +131,9 @@ impl<'o> Relay<'o> {
         let ops = open.struct_ops.relay_mut();
         ops.flags = flags;
         ops.timeout_ms = options.timeout.as_millis() as u32;
-        let skel = open.load().map_err(|error| load_error(&error))?;
+        let skel = open.load().map_err(|error| load_error(&error, &log))?;
         if skel.maps.data_data.as_deref().map(|data| data.layout) != Some(LAYOUT) {
-            return Err(RelayError::Layout);
+            return Err(LoadError::Layout);
         }
         let inbox = Rc::new(RefCell::new(Vec::with_capacity(8192)));
         let sink = Rc::clone(&inbox);
@@ -133,10 +142,10 @@ impl<'o> Relay<'o> {
             sink.borrow_mut().extend(Message::read(bytes));
             0
         });
-        add.map_err(|error| load_error(&error))?;
-        let ring = builder.build().map_err(|error| load_error(&error))?;
+        add.map_err(|error| load_error(&error, &log))?;
+        let ring = builder.build().map_err(|error| load_error(&error, &log))?;
         let trace = |program: &libbpf_rs::ProgramMut<'_>| {
-            program.attach().map_err(|error| load_error(&error))
+            program.attach().map_err(|error| load_error(&error, &log))
         };
         let tracepoints = [
             trace(&skel.progs.relay_switch)?,
@@ -155,13 +164,14 @@ impl<'o> Relay<'o> {
         relay.set_awake(true);
         let attached = relay.skel.maps.relay.attach_struct_ops();
         relay.scheduler = Some(attached.map_err(|error| {
-            let error = format!("{error:#}");
-            // EBUSY, which the library does not tell apart.
-            if error.contains("os error 16") {
-                RelayError::Busy
+            let other = fs::read_to_string("/sys/kernel/sched_ext/root/ops").ok();
+            // The library tells EBUSY apart in its words only.
+            let error = if format!("{error:#}").contains("os error 16") {
+                io::Error::from(io::ErrorKind::ResourceBusy)
             } else {
-                RelayError::Attach { error }
-            }
+                io::Error::other(format!("{error:#}"))
+            };
+            LoadError::attach(&error, other.as_deref().map(str::trim))
         })?);
         Ok(relay)
     }
@@ -250,7 +260,7 @@ impl Kernel for Relay<'_> {
         unsafe { AtomicU32::from_ptr(word) }.store(cpus as u32, Ordering::SeqCst);
     }
 
-    fn left(&mut self) -> Option<Left> {
+    fn left(&mut self) -> Option<Ending> {
         let bss = self.bss();
         let word = (&raw mut bss.exit_kind).cast::<i32>();
         // SAFETY: an aligned word of the mapped variables; written last, read first.
@@ -259,12 +269,8 @@ impl Kernel for Relay<'_> {
             let bytes = chars.iter().take_while(|byte| **byte != 0).map(|byte| *byte as u8);
             String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
         };
-        (kind != 0).then(|| Left {
-            kind: kind as u32,
-            code: bss.exit_code,
-            reason: text(&bss.exit_reason),
-            text: text(&bss.exit_text),
-        })
+        (kind != 0)
+            .then(|| Ending::new(kind as u64, &text(&bss.exit_reason), &text(&bss.exit_text)))
     }
 
     fn counters(&mut self) -> Counters {

@@ -11,8 +11,9 @@ use schedlab_policy_api::Policy;
 use schedlab_units::{CpuId, CpuSet};
 
 use crate::command::{Ended, Running, Start, cpu_mask, set_scheduler};
+use crate::ending::Ending;
 use crate::host::{Host, LiveObserver};
-use crate::kernel::{Counters, Kernel, Left};
+use crate::kernel::{Counters, Kernel};
 use crate::message::Message;
 
 /// Priority of the host's thread among real-time tasks.
@@ -57,20 +58,20 @@ pub enum Fault {
 
 /// Why a live run ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum Outcome {
     /// The command ended.
     Command,
     /// The user ended it.
     Stopped,
     /// The kernel threw the scheduler out.
-    Kernel(Left),
+    Kernel(Ending),
     /// The policy or the host panicked.
     Panic(String),
     /// Talking to the kernel failed.
     Failed(String),
 }
 
-impl Ending {
+impl Outcome {
     /// Whether the policy was in charge to the end, so that the figures mean something.
     pub fn is_valid(&self) -> bool {
         matches!(self, Self::Command | Self::Stopped)
@@ -80,7 +81,7 @@ impl Ending {
 /// What a live run leaves behind.
 pub struct Session {
     /// Why it ended.
-    pub ending: Ending,
+    pub outcome: Outcome,
     /// How the command ended, or why it did not start.
     pub command: Option<io::Result<Ended>>,
     /// Totals of the relay.
@@ -151,26 +152,26 @@ pub fn run<P: Policy, O: LiveObserver>(
         last_record: Instant::now(),
         explained: false,
     };
-    let ending = loop {
+    let outcome = loop {
         let step = AssertUnwindSafe(|| state.step(host, kernel, options, &mut tap));
         match catch_unwind(step) {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 // A relay that was thrown out also fails to answer: its reason tells more.
-                break kernel.left().map_or(Ending::Failed(error.to_string()), Ending::Kernel);
+                break kernel.left().map_or(Outcome::Failed(error.to_string()), Outcome::Kernel);
             }
-            Err(cause) => break Ending::Panic(words(cause.as_ref())),
+            Err(cause) => break Outcome::Panic(words(cause.as_ref())),
         }
         if state.last_look.elapsed() >= LOOK {
             state.last_look = Instant::now();
             if let Some(left) = kernel.left() {
-                break Ending::Kernel(left);
+                break Outcome::Kernel(left);
             }
             if running.as_ref().is_some_and(Running::is_over) {
-                break Ending::Command;
+                break Outcome::Command;
             }
             if stop.load(Ordering::Relaxed) {
-                break Ending::Stopped;
+                break Outcome::Stopped;
             }
             between(host, &kernel.counters());
         }
@@ -181,7 +182,7 @@ pub fn run<P: Policy, O: LiveObserver>(
     kernel.detach();
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
     let command = running.map(Running::wait);
-    Session { ending, command, counters, remarks: Vec::new(), end_ns }
+    Session { outcome, command, counters, remarks: Vec::new(), end_ns }
 }
 
 fn words(cause: &(dyn std::any::Any + Send)) -> String {

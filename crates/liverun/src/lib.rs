@@ -4,23 +4,30 @@
 #![forbid(unsafe_code)]
 #![cfg(all(target_os = "linux", feature = "bpf"))]
 
+mod control;
+
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
 use schedlab_kcore::{Core, CoreConfig};
+use schedlab_live::control::{Control, StatusReply};
+use schedlab_live::ending::LoadError;
 use schedlab_live::host::{Habits, Host, LiveObserver, Oddities, Thread, Totals};
-use schedlab_live::kernel::{Counters, RelayError};
+use schedlab_live::kernel::Counters;
 use schedlab_live::relay::{Relay, RelayOptions, Store};
-use schedlab_live::session::{Ending, Session, SessionOptions, clock_ns, prepare_thread, run};
+use schedlab_live::session::{Outcome, Session, SessionOptions, clock_ns, prepare_thread, run};
 use schedlab_metrics::{Config, Metrics, RowId, RowLabel, RunFigures};
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
     Build, Inspect, Observer, Policy, PolicyDef, PolicyVisitor, SchedClass, SchedEvent, Topology,
+    Tunable, TunableValue,
 };
 use schedlab_units::{CpuSet, Hz, Nanos, Nice, TaskId, Time};
 
-use schedlab_lab::result::RunResult;
+use schedlab_lab::result::{RunResult, Setting};
 use schedlab_lab::spec::PolicySpec;
+
+use control::Answers;
 
 /// Rows of a live report; tasks of further names share one.
 const ROWS: usize = 200;
@@ -61,8 +68,13 @@ pub struct LiveOutput {
 /// Runs `job` until its command ends or `stop` is set.
 ///
 /// # Errors
-/// [`RelayError`] when the relay cannot be loaded or attached; nothing was started then.
-pub fn live(job: &LiveJob, stop: &AtomicBool) -> Result<LiveOutput, RelayError> {
+/// [`LoadError`] when the relay cannot be loaded or attached; nothing was started then.
+pub fn live(
+    job: &LiveJob,
+    control: Option<&Control>,
+    status: StatusReply,
+    stop: &AtomicBool,
+) -> Result<LiveOutput, LoadError> {
     let builder = Builder { job };
     let (policy, hz) =
         with_policy(job.policy.info().name, builder).expect("a parsed spec names a policy");
@@ -82,14 +94,22 @@ pub fn live(job: &LiveJob, stop: &AtomicBool) -> Result<LiveOutput, RelayError> 
     let mut store = Store::default();
     let mut relay = Relay::attach(&mut store, &options)?;
     let mut host = Host::new(core, rates, job.cpus, clock_ns());
-    host.start(&mut relay).map_err(|error| RelayError::Attach { error: error.to_string() })?;
-    let mut session = run(&mut host, &mut relay, &job.session, stop, |_| {}, |_, _| {});
+    host.start(&mut relay).map_err(|error| LoadError::Attach(error.to_string()))?;
+    let mut answers = Answers::new(control, &job.policy, status);
+    let mut session = run(
+        &mut host,
+        &mut relay,
+        &job.session,
+        stop,
+        |_| {},
+        |host, counters| answers.answer(host, counters),
+    );
     remarks.append(&mut session.remarks);
     session.remarks = remarks;
     let (core, end, totals) = host.finish(session.end_ns);
     let (policy, observer) = core.into_parts();
     let mut stats = Inspect::new();
-    if session.ending.is_valid() {
+    if session.outcome.is_valid() {
         policy.stats(&mut stats);
     }
     let counts = stats.into_iter().map(|(name, n)| (name.to_string(), n));
@@ -97,16 +117,28 @@ pub fn live(job: &LiveJob, stop: &AtomicBool) -> Result<LiveOutput, RelayError> 
         column: 0,
         policy: job.policy.info().name.to_string(),
         variant: job.policy.variant().name.to_string(),
-        settings: job.policy.settings(),
+        settings: settings(&job.policy, answers.values()),
         hz,
         seed: job.seed,
         fingerprint: 0,
         events: totals.records.values().sum(),
-        complete: session.ending == Ending::Command,
+        complete: session.outcome == Outcome::Command,
         figures: observer.finish(end),
         policy_stats: counts.chain(live_counts(&session.counters, &totals)).collect(),
     };
     Ok(LiveOutput { result, session, totals })
+}
+
+/// The settings of `spec`, those that were changed while it ran with their last value.
+fn settings(spec: &PolicySpec, values: &[(&'static Tunable, TunableValue)]) -> Vec<Setting> {
+    let now = |mut setting: Setting| {
+        let value = values.iter().find(|(tunable, _)| tunable.name == setting.tunable.name);
+        if let Some((_, value)) = value.filter(|(_, value)| *value != setting.value) {
+            (setting.value, setting.chosen) = (*value, true);
+        }
+        setting
+    };
+    spec.settings().into_iter().map(now).collect()
 }
 
 /// Makes the policy of a job; which one it is, nobody needs to know from here on.

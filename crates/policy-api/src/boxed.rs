@@ -52,7 +52,8 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
         fn balance(&mut, cx: &mut Ctx<'_>, cpu: CpuId, idle: Idle);
         fn timer(&mut, cx: &mut Ctx<'_>, timer: u32);
         fn live_habits(&,) -> LiveHabits;
-        fn set_tunable(&mut, name: &str, value: TunableValue) -> bool;
+        fn live_tunables(&,) -> &'static [&'static str];
+        fn set_tunable(&mut, name: &str, value: TunableValue);
         fn wait_bound(&, company: Company<'_>) -> Option<Nanos>;
         fn locking(&,) -> Locking;
         fn inspect(&, view: &View<'_>, task: TaskId, out: &mut Inspect);

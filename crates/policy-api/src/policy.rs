@@ -210,11 +210,12 @@ pub trait Policy {
     fn live_habits(&self) -> LiveHabits {
         LiveHabits { ticks: true, wakeups_preempt: true, woken_takes_idle_cpu: false }
     }
-    /// Changes a tunable while tasks run, to a value that its declaration allows; false = this one
-    /// is fixed for the policy's life.
-    fn set_tunable(&mut self, _name: &str, _value: TunableValue) -> bool {
-        false
+    /// Tunables that may change while tasks run, as sysctls do.
+    fn live_tunables(&self) -> &'static [&'static str] {
+        &[]
     }
+    /// Changes one of [`Policy::live_tunables`] to a value that its declaration allows.
+    fn set_tunable(&mut self, _name: &str, _value: TunableValue) {}
     /// Longest time that the hog of `company` waits for its CPU, as the policy promises (I7); none =
     /// it promises nothing, for the reason in `PolicyInfo::starvation`.
     fn wait_bound(&self, _company: Company<'_>) -> Option<Nanos> {

@@ -1,22 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `schedlab live`: a command under a policy on this kernel.
 
-use crate::args::{Common, LiveArgs};
+use schedlab_live::probe::{Findings, judge, require};
+
+use crate::args::Common;
+use crate::commands::live_control;
 use crate::exit::{Exit, Failure};
+use crate::live_args::{LiveArgs, LiveControl};
+use crate::terminal;
 
 /// Runs the command and reports.
 ///
 /// # Errors
 /// Whatever keeps it from running under the policy, and a policy that was not in charge to the end.
 pub(crate) fn live(args: &LiveArgs, common: Common) -> Result<Exit, Failure> {
+    match &args.control {
+        Some(LiveControl::Status { format, socket }) => {
+            return live_control::status(format, socket);
+        }
+        Some(LiveControl::Set { pairs, socket }) => return live_control::set(pairs, socket),
+        None => {}
+    }
+    let checks = judge(&Findings::here());
+    let warnings = require(&checks)
+        .map_err(|lack| Failure::new(Exit::Host, &lack.message).with_hint(&lack.remedy))?;
+    if !common.quiet {
+        warnings.iter().for_each(|check| terminal::warning(&check.found));
+    }
     #[cfg(all(feature = "live", target_os = "linux"))]
     return built_in::live(args, common);
     #[cfg(not(all(feature = "live", target_os = "linux")))]
     {
-        let _ = (args, common);
-        let message = "this schedlab was built without live scheduling";
-        let remedy = "build it with `cargo build --release --features live`";
-        Err(Failure::new(Exit::Host, format!("{message}: {remedy}")))
+        unreachable!("a build without live scheduling fails a check")
     }
 }
 
@@ -27,17 +42,19 @@ mod built_in {
     use schedlab_host::system;
     use schedlab_lab::result::{Comparison, HostInfo, MachineInfo, WorkloadInfo};
     use schedlab_live::command::Start;
-    use schedlab_live::kernel::RelayError;
+    use schedlab_live::control::{Control, StatusReply};
+    use schedlab_live::ending::LoadError;
     use schedlab_live::relay::RelayOptions;
-    use schedlab_live::session::{Ending, Fault, HostMode, SessionOptions};
+    use schedlab_live::session::{Fault, HostMode, Outcome, SessionOptions};
     use schedlab_liverun::{LiveJob, LiveOutput, live as live_run};
     use schedlab_policy_api::Topology;
     use schedlab_report::output_by_name;
     use schedlab_units::{CpuId, CpuSet, Nanos};
 
-    use crate::args::{Common, LiveArgs, ScopeArg};
+    use crate::args::Common;
     use crate::commands::run::write;
     use crate::exit::{Exit, Failure};
+    use crate::live_args::{LiveArgs, ScopeArg};
     use crate::output::Destination;
     use crate::{interrupt, terminal};
 
@@ -58,7 +75,13 @@ mod built_in {
         }
         let stop = interrupt::flag()?;
         let begin = Instant::now();
-        let outcome = live_run(&job, &stop).map_err(|error| not_loaded(&error))?;
+        // Before the calling thread becomes real-time: the socket's threads must not.
+        let control =
+            Control::open(&args.socket).map_err(|error| Failure::new(Exit::Host, error))?;
+        let status = status(args, &job);
+        let outcome =
+            live_run(&job, Some(&control), status, &stop).map_err(|error| not_loaded(&error))?;
+        drop(control);
         let code = exit_code(&outcome)?;
         let remarks = remarks(&job, args, &outcome);
         let comparison = comparison(&job, args, &outcome, remarks, begin.elapsed());
@@ -67,10 +90,10 @@ mod built_in {
             None if common.quiet => {}
             None => write(output, &[comparison], false, &Destination::Stderr)?,
         }
-        match outcome.session.ending {
-            Ending::Command => Ok(Exit::Command(code)),
-            Ending::Stopped => Err(Failure::new(Exit::Interrupted, "interrupted")),
-            ending => Err(Failure::new(Exit::CheckFailed, why(&ending))),
+        match &outcome.session.outcome {
+            Outcome::Command => Ok(Exit::Command(code)),
+            Outcome::Stopped => Err(Failure::new(Exit::Interrupted, "interrupted")),
+            ended => Err(Failure::new(Exit::CheckFailed, why(ended))),
         }
     }
 
@@ -92,7 +115,7 @@ mod built_in {
         let topo = Topology::flat(n_cpus)
             .map_err(|error| Failure::new(Exit::Host, format!("this host's CPUs: {error}")))?;
         Ok(LiveJob {
-            policy: args.policy.clone(),
+            policy: args.policy.clone().expect("clap asks for it"),
             topo,
             cpus,
             kernel_hz: system::tick_rate(),
@@ -105,6 +128,7 @@ mod built_in {
                 idle_dispatch: true,
                 cpus,
                 silence: duration(args.silence),
+                log: args.socket.with_file_name("verifier.log"),
                 timeout: TIMEOUT,
             },
             session: SessionOptions {
@@ -145,8 +169,8 @@ mod built_in {
         }
     }
 
-    fn not_loaded(error: &RelayError) -> Failure {
-        Failure::new(Exit::Host, error)
+    fn not_loaded(error: &LoadError) -> Failure {
+        Failure::new(Exit::Host, error).with_hint(error.remedy())
     }
 
     fn exit_code(outcome: &LiveOutput) -> Result<u8, Failure> {
@@ -159,18 +183,40 @@ mod built_in {
         }
     }
 
-    fn why(ending: &Ending) -> String {
-        let after = "the kernel's own scheduler has taken over; the results are invalid";
-        match ending {
-            Ending::Kernel(left) => {
-                format!(
-                    "the kernel ended the policy: {} {} ({}); {after}",
-                    left.reason, left.text, left.kind
-                )
-            }
-            Ending::Panic(text) => format!("the policy panicked: {text}; {after}"),
-            Ending::Failed(text) => format!("the relay does not answer: {text}; {after}"),
-            Ending::Command | Ending::Stopped => String::new(),
+    fn why(outcome: &Outcome) -> String {
+        let what = match outcome {
+            Outcome::Kernel(ending) => format!("live scheduling ended early: {ending}"),
+            Outcome::Panic(text) => format!("the policy panicked: {text}"),
+            Outcome::Failed(text) => format!("the relay does not answer: {text}"),
+            Outcome::Command | Outcome::Stopped => return String::new(),
+        };
+        format!("{what}; the kernel's own scheduler has taken over; the results are invalid")
+    }
+
+    fn status(args: &LiveArgs, job: &LiveJob) -> StatusReply {
+        StatusReply {
+            policy: job.policy.to_string(),
+            scope: scope_name(args.scope).to_string(),
+            host_mode: mode_name(job.session.mode),
+            kernel: system::kernel_version(),
+            hz: job.kernel_hz.get(),
+            cpus: job.cpus.to_string(),
+            command: args.command.iter().map(|word| word.to_string_lossy().into()).collect(),
+            ..StatusReply::default()
+        }
+    }
+
+    fn scope_name(scope: ScopeArg) -> &'static str {
+        match scope {
+            ScopeArg::Workload => "workload",
+            ScopeArg::System => "system",
+        }
+    }
+
+    fn mode_name(mode: HostMode) -> String {
+        match mode {
+            HostMode::Sleeping => "sleeping, SCHED_FIFO".to_string(),
+            HostMode::Polling(cpu) => format!("polling on CPU {cpu}"),
         }
     }
 
@@ -179,13 +225,10 @@ mod built_in {
             ScopeArg::Workload => "workload (the command and what it starts)",
             ScopeArg::System => "system (every normal task)",
         };
-        let mode = match job.session.mode {
-            HostMode::Sleeping => "sleeping, SCHED_FIFO".to_string(),
-            HostMode::Polling(cpu) => format!("polling on CPU {cpu}"),
-        };
         let mut remarks = outcome.session.remarks.clone();
         remarks.push(format!(
-            "live: scope {scope}; host {mode}; Linux {} at {} Hz; CPUs {}",
+            "live: scope {scope}; host {}; Linux {} at {} Hz; CPUs {}",
+            mode_name(job.session.mode),
             system::kernel_version(),
             job.kernel_hz.get(),
             job.cpus
