@@ -11,6 +11,11 @@ export HOME=/run TMPDIR=/run LANG=C.UTF-8
 $b mkdir -p /dev/shm /dev/pts
 $b mount -t tmpfs shm /dev/shm
 $b mount -t devpts pts /dev/pts
+# The kernel makes devices, but not these links.
+$b ln -s /proc/self/fd /dev/fd
+$b ln -s fd/0 /dev/stdin
+$b ln -s fd/1 /dev/stdout
+$b ln -s fd/2 /dev/stderr
 # A kernel may lack these; the command then says what it misses.
 $b mount -t cgroup2 cgroup2 /sys/fs/cgroup 2>/dev/null
 $b mount -t bpf bpf /sys/fs/bpf 2>/dev/null
@@ -38,8 +43,17 @@ directory=$($b cat /run/schedlab/directory)
 cd "$directory" 2>/dev/null || cd /run
 $b setsid /bin/sh -c "$($b cat /run/schedlab/command)" </dev/null >/run/schedlab/out 2>/run/schedlab/err
 code=$?
-# Processes left behind hold the pipes open: they end with the command.
-$b killall5 -9 -o $out -o $err
+# Processes left behind hold the pipes open: they end with the command. Kernel threads have no program.
+left=1
+while [ $left -gt 0 ]; do
+    left=0
+    for process in /proc/[0-9]*; do
+        pid=${process#/proc/}
+        [ $pid -ne 1 -a $pid -ne $out -a $pid -ne $err -a -e $process/exe ] || continue
+        kill -9 $pid
+        left=$((left + 1))
+    done
+done
 wait $out $err
 echo "exit $code" >/dev/vport0p3
 $b sync

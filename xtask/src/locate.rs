@@ -54,18 +54,18 @@ pub(crate) fn find(asked: Option<&Path>) -> Result<PathBuf, Failure> {
 /// # Errors
 /// When `file` is no kernel that QEMU can start, or the cache cannot be written.
 pub(crate) fn prepare(file: &Path) -> Result<PathBuf, Failure> {
-    let wrong = |why: &dyn std::fmt::Display| {
-        Failure::new(INPUT, format!("kernel {}: {why}", file.display()))
-    };
-    let meta = file.metadata().map_err(|error| wrong(&error))?;
+    let unreadable =
+        |error| Failure::new(INPUT, format!("cannot read the kernel {}: {error}", file.display()));
+    let meta = file.metadata().map_err(unreadable)?;
     // A file that was built again has another time.
     let name = format!("unpacked-{}-{}.{:09}", meta.size(), meta.mtime(), meta.mtime_nsec());
     let unpacked = cache().join(name);
     if unpacked.is_file() {
         return Ok(unpacked);
     }
-    let content = fs::read(file).map_err(|error| wrong(&error))?;
-    match image::inspect(&content).map_err(|why| wrong(&why))? {
+    let content = fs::read(file).map_err(unreadable)?;
+    let wrong = |why| Failure::new(INPUT, format!("{} {why}", file.display()));
+    match image::inspect(&content).map_err(wrong)? {
         Image::Pvh | Image::Opaque => Ok(file.to_path_buf()),
         Image::Packed(kernel) => {
             write_whole(&unpacked, &kernel).map_err(|error| {
