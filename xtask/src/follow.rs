@@ -5,6 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
+/// Bytes that are copied at once.
+const PORTION: u64 = 1 << 20;
+
 /// A file that somebody else writes to its end.
 #[derive(Debug)]
 pub(crate) struct Follower {
@@ -21,21 +24,15 @@ impl Follower {
         Ok(Self { file: File::open(path)? })
     }
 
-    /// Copies what has come since the last time, byte for byte.
+    /// Copies what has come since the last time, byte for byte, but no more than [`PORTION`]: a
+    /// writer that never stops must not keep the caller here. Says whether that was all.
     ///
     /// # Errors
     /// Of reading, and those of `to`.
-    pub(crate) fn copy(&mut self, to: &mut dyn Write) -> io::Result<()> {
-        let mut buffer = [0; 1 << 16];
-        loop {
-            let n = match self.file.read(&mut buffer) {
-                Ok(0) => return to.flush(),
-                Ok(n) => n,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            to.write_all(&buffer[..n])?;
-        }
+    pub(crate) fn copy(&mut self, to: &mut dyn Write) -> io::Result<bool> {
+        let n = io::copy(&mut (&self.file).take(PORTION), to)?;
+        to.flush()?;
+        Ok(n < PORTION)
     }
 }
 
@@ -59,13 +56,25 @@ mod tests {
         let path = dir.join("growing");
         let mut follower = Follower::create(&path).expect("writable");
         let mut writer = File::create(&path).expect("writable");
-        let mut seen = Vec::new();
         for part in [&b"\0\xff\r\n"[..], b"", &[7; 200_000]] {
             writer.write_all(part).expect("writable");
-            seen.clear();
-            follower.copy(&mut seen).expect("readable");
+            let mut seen = Vec::new();
+            assert!(follower.copy(&mut seen).expect("readable"));
             assert_eq!(seen, part);
         }
+    }
+
+    #[test]
+    fn large_output_is_copied_in_portions() {
+        let dir = RunDir::create().expect("a directory for temporary files");
+        let path = dir.join("large");
+        let mut follower = Follower::create(&path).expect("writable");
+        let large: Vec<u8> = (0..=250).cycle().take((1 << 20) + 1).collect();
+        std::fs::write(&path, &large).expect("writable");
+        let mut seen = Vec::new();
+        assert!(!follower.copy(&mut seen).expect("readable"));
+        assert!(follower.copy(&mut seen).expect("readable"));
+        assert!(seen == large, "the portions are the whole");
     }
 
     #[test]

@@ -80,7 +80,7 @@ fn require_all(args: &KernelArgs) -> Result<(), Failure> {
     if args.source == Path::new(SOURCE) && !args.source.is_file() {
         missing.push(Missing { what: SOURCE, package: "linux-source-6.12" });
     }
-    tools::require(&missing)
+    if missing.is_empty() { Ok(()) } else { Err(tools::lacks(&missing)) }
 }
 
 /// A tree of the source in work.

@@ -92,3 +92,35 @@ pub(crate) fn write_whole(file: &Path, content: &[u8]) -> io::Result<()> {
     }
     written
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run_dir::RunDir;
+
+    #[test]
+    fn file_that_is_no_kernel_is_told_by_name() {
+        let dir = RunDir::create().expect("a directory for temporary files");
+        let file = dir.join("text");
+        let failure = prepare(&file).expect_err("no file");
+        assert_eq!(failure.code, INPUT);
+        assert!(failure.message.starts_with("cannot read the kernel "), "{failure:?}");
+        fs::write(&file, "text").expect("writable");
+        let failure = prepare(&file).expect_err("no kernel");
+        assert_eq!(failure.code, INPUT);
+        let told = format!("{} is no x86 kernel: ", file.display());
+        assert!(failure.message.starts_with(&told), "{failure:?}");
+    }
+
+    #[test]
+    fn whole_file_replaces_the_old_one_and_nothing_is_left_beside_it() {
+        let dir = RunDir::create().expect("a directory for temporary files");
+        let file = dir.join("cache/kernel");
+        for content in ["old", "new"] {
+            write_whole(&file, content.as_bytes()).expect("writable");
+        }
+        assert_eq!(fs::read_to_string(&file).expect("there"), "new");
+        assert_eq!(fs::read_dir(dir.join("cache")).expect("there").count(), 1);
+        assert!(write_whole(&file.join("below"), b"").is_err());
+    }
+}

@@ -95,12 +95,11 @@ pub(crate) fn vm(args: &VmArgs) -> Result<u8, Failure> {
 /// QEMU's path and busybox itself.
 fn tools() -> Result<(PathBuf, Vec<u8>), Failure> {
     let qemu = tools::program(QEMU).ok_or(Missing { what: QEMU, package: "qemu-system-x86" });
-    let busybox = initramfs::busybox();
-    match (qemu, busybox) {
+    match (qemu, initramfs::busybox()) {
         (Ok(qemu), Ok(busybox)) => Ok((qemu, busybox)),
         (qemu, busybox) => {
             let missing: Vec<Missing> = qemu.err().into_iter().chain(busybox.err()).collect();
-            tools::require(&missing).map(|()| unreachable!("something is missing"))
+            Err(tools::lacks(&missing))
         }
     }
 }
@@ -134,13 +133,12 @@ struct Streams {
 }
 
 impl Streams {
-    /// Passes on what is new.
-    fn copy(&mut self, verbose: bool) -> io::Result<()> {
-        if verbose {
-            self.console.copy(&mut io::stderr().lock())?;
-        }
-        self.stdout.copy(&mut io::stdout().lock())?;
-        self.stderr.copy(&mut io::stderr().lock())
+    /// Passes on what is new; says whether that was all.
+    fn copy(&mut self, verbose: bool) -> io::Result<bool> {
+        let console = !verbose || self.console.copy(&mut io::stderr().lock())?;
+        let stdout = self.stdout.copy(&mut io::stdout().lock())?;
+        let stderr = self.stderr.copy(&mut io::stderr().lock())?;
+        Ok(console && stdout && stderr)
     }
 }
 
@@ -189,12 +187,12 @@ impl Running {
         Ok(Self { child })
     }
 
-    /// Waits for the end, and calls `copy` again and again, the last time after the end.
+    /// Waits for the end, and calls `copy` again and again, until after the end that was all.
     fn wait(
         &mut self,
         limit: Duration,
         interrupted: &AtomicBool,
-        mut copy: impl FnMut() -> io::Result<()>,
+        mut copy: impl FnMut() -> io::Result<bool>,
     ) -> Result<End, Failure> {
         let start = Instant::now();
         loop {
@@ -202,24 +200,21 @@ impl Running {
                 .child
                 .try_wait()
                 .map_err(|error| Failure::new(HOST, format!("cannot wait for {QEMU}: {error}")))?;
-            match copy() {
-                Ok(()) => {}
+            let all = match copy() {
+                Ok(all) => all,
                 Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(End::ReaderGone),
                 Err(error) => {
                     let why = format!("cannot pass on the guest's output: {error}");
                     return Err(Failure::new(HOST, why));
                 }
+            };
+            match status {
+                _ if interrupted.load(Ordering::Relaxed) => return Ok(End::Interrupted),
+                Some(status) if all => return Ok(End::Itself(status)),
+                None if start.elapsed() >= limit => return Ok(End::TimeLimit),
+                _ if all => thread::sleep(LOOK),
+                _ => {}
             }
-            if let Some(status) = status {
-                return Ok(End::Itself(status));
-            }
-            if interrupted.load(Ordering::Relaxed) {
-                return Ok(End::Interrupted);
-            }
-            if start.elapsed() >= limit {
-                return Ok(End::TimeLimit);
-            }
-            thread::sleep(LOOK);
         }
     }
 }
