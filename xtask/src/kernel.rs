@@ -38,7 +38,7 @@ const PROGRAMS: [Missing; 8] = [
 const LIBELF: (&str, Missing) =
     ("/usr/include/gelf.h", Missing { what: "gelf.h of libelf", package: "libelf-dev" });
 
-/// So that two builds of one source are equal.
+/// So that neither the builder nor the hour is in the kernel.
 const STAMPS: [(&str, &str); 4] = [
     ("KBUILD_BUILD_USER", "schedlab"),
     ("KBUILD_BUILD_HOST", "build"),
