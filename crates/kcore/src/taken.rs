@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Dequeue, Observer, Policy, PrevState, PutPrev, SchedClass, SchedEvent, Task, TaskState, Tgid,
+    Dequeue, Observer, Policy, PrevState, SchedClass, SchedEvent, Task, TaskState, Tgid,
     TunableValue,
 };
 use schedlab_units::{CpuId, CpuSet, Nice, TaskId, Time};
@@ -33,7 +33,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
             self.yielded[cpu.index()] = false;
             if let Some(task) = prev {
                 self.set_state(now, task, TaskState::Runnable);
-                self.hook(now, cpu, |p, cx| p.put_prev(cx, cpu, task, PutPrev::Preempted));
+                self.hook(now, cpu, |p, cx| p.push_aside(cx, cpu, task));
             }
             let stand_in = self.stand_in(now, cpu);
             self.curr[cpu.index()] = Some(stand_in);

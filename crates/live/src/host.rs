@@ -112,6 +112,7 @@ pub struct Host<P, O> {
     timers: BTreeMap<u32, (Time, CpuId)>,
     next_mm: u32,
     totals: Totals,
+    history: std::collections::VecDeque<Message>,
 }
 
 impl<P: Policy, O: LiveObserver> Host<P, O> {
@@ -135,6 +136,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             timers: BTreeMap::new(),
             next_mm: 1 << 31,
             totals: Totals::default(),
+            history: Default::default(),
         }
     }
 
@@ -192,6 +194,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
 
     fn record(&mut self, kernel: &mut impl Kernel, message: &Message) {
         self.advance(message.msg.t_ns);
+        if self.history.len() > 60 {
+            self.history.pop_front();
+        }
+        self.history.push_back(*message);
         *self.totals.records.entry(message.kind.name()).or_default() += 1;
         match message.kind {
             Kind::Join => self.join(message),
@@ -282,6 +288,20 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 kernel.explain(cpu)
             );
         }
+        for (id, thread, run) in self.threads() {
+            let (facts, live) = (self.core.tasks().get(id), &self.tasks[id.index()]);
+            text += &format!(
+                "task {id}: pid {} {:?} {:?} on CPU {} waits {} lease {} run {run}\n",
+                thread.pid, thread.comm, facts.state, facts.cpu, live.waits, live.lease
+            );
+        }
+        for m in &self.history {
+            text += &format!(
+                "  {:?} cpu {} pid {} lease {} flags {:x} a {} t {}\n",
+                m.kind, m.msg.cpu, m.msg.pid, m.msg.lease, m.msg.flags, m.msg.a, m.msg.t_ns
+            );
+        }
+        text += &format!("{:?}\n", self.totals.odd);
         text
     }
 }

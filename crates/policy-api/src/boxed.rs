@@ -37,6 +37,7 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
         fn pick_next(&mut, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId>;
         fn set_next(&mut, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId);
         fn put_prev(&mut, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId, why: PutPrev);
+        fn push_aside(&mut, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId);
         fn finish_task_switch(&mut, cx: &mut Ctx<'_>, cpu: CpuId, prev: Option<TaskId>);
         fn select_cpu(&mut, cx: &mut Ctx<'_>, task: TaskId, wake: Wake) -> CpuId;
         fn ttwu_queue(&, cx: &Ctx<'_>, task: TaskId, cpu: CpuId) -> bool;

@@ -159,6 +159,11 @@ pub trait Policy {
     fn set_next(&mut self, _cx: &mut Ctx<'_>, _cpu: CpuId, _task: TaskId) {}
     /// `task` stops being current on `cpu` (`put_prev_task`); `cx.curr` still names it.
     fn put_prev(&mut self, _cx: &mut Ctx<'_>, _cpu: CpuId, _task: TaskId, _why: PutPrev) {}
+    /// A class above the policy's takes `cpu` from its current task `task`, which stays willing: a
+    /// [`Policy::put_prev`] that no choice came before. Only live hosts call it.
+    fn push_aside(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        self.put_prev(cx, cpu, task, PutPrev::Preempted);
+    }
     /// The switch away from `prev` is finished on `cpu`; none = the idle task
     /// (`finish_task_switch`, 2.4 `__schedule_tail`).
     fn finish_task_switch(&mut self, _cx: &mut Ctx<'_>, _cpu: CpuId, _prev: Option<TaskId>) {}

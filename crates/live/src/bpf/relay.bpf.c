@@ -188,7 +188,8 @@ static void send_long(u16 kind, struct task_struct *p, struct task_ctx *tc, u32 
 		count(&counters.ring_full);
 		return;
 	}
-	fill(&m->msg, kind, p->pid, tc->lease, scx_bpf_task_cpu(p), flags);
+	fill(&m->msg, kind, p->pid, tc->lease,
+	     flags & F_FORKED ? bpf_get_smp_processor_id() : scx_bpf_task_cpu(p), flags);
 	m->msg.a = p->policy;
 	m->msg.b = b;
 	m->msg.c = p->static_prio - NICE_0_PRIO;
@@ -219,7 +220,9 @@ static void join(struct task_struct *p, struct task_ctx *tc, u32 flags)
 {
 	tc->joined = 1;
 	tc->reported = p->se.sum_exec_runtime;
-	send_long(MSG_JOIN, p, tc, flags, (u64)p->tgid << 32 | (u32)p->real_parent->pid);
+	/* Of a fork the parent is the thread that forks, which is the one that runs here. */
+	send_long(MSG_JOIN, p, tc, flags, (u64)p->tgid << 32 |
+		  (u32)(flags & F_FORKED ? bpf_get_current_task_btf()->pid : p->real_parent->pid));
 }
 
 static void leave(struct task_struct *p, struct task_ctx *tc)

@@ -62,6 +62,17 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Some(task) if !self.task(task).waits => {
                 // It neither came back nor blocked, and yet it does not run: take it for asleep.
                 self.totals.odd.lost_tasks += 1;
+                eprintln!(
+                    "LOST {cpu} {task} {:?} {:?}",
+                    self.tasks[task.index()],
+                    self.core.tasks().get(task)
+                );
+                for m in &self.history {
+                    eprintln!(
+                        "  {:?} cpu {} pid {} lease {} flags {:x} a {} t {}",
+                        m.kind, m.msg.cpu, m.msg.pid, m.msg.lease, m.msg.flags, m.msg.a, m.msg.t_ns
+                    );
+                }
                 let switch = self.core.block(self.now, cpu, TaskState::Sleeping);
                 self.after_switch(cpu, switch.is_real());
             }
@@ -82,6 +93,11 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         self.totals.taken += 1;
         self.core.take_cpu(self.now, cpu);
         self.cpus[cpu.index()] = Cpu { jiffy: self.cpus[cpu.index()].jiffy, ..Cpu::default() };
+        self.offer_to_idle_cpus();
+    }
+
+    /// Idle CPUs look for work again: what is meant for a CPU that another class has, they may find.
+    fn offer_to_idle_cpus(&mut self) {
         let cpus = self.policy_cpus;
         for other in cpus.iter() {
             if self.is_idle(other) {
@@ -114,7 +130,11 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             index += 1;
             let cpu = resched.cpu;
             let model = self.cpus[cpu.index()];
-            if self.core.is_taken(cpu) || !self.core.need_resched(cpu) {
+            if self.core.is_taken(cpu) {
+                self.offer_to_idle_cpus();
+                continue;
+            }
+            if !self.core.need_resched(cpu) {
                 continue;
             }
             if model.asked || model.fresh {

@@ -86,10 +86,12 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             comm: detail.name(),
             nice: nice.get() as i8,
         };
+        let on = self.this_cpu(message);
+        // Only a parent that the policy itself has put on this CPU gives something to its child.
         let parent = self.ids.get(&thread.parent).copied();
+        let parent = parent.filter(|parent| self.core.curr(on) == Some(*parent));
         let allowed = detail.cpus();
         let affinity = self.usable(&allowed);
-        let on = self.this_cpu(message);
         let new = NewTask {
             class: class_of(msg.a),
             nice,

@@ -188,6 +188,15 @@ impl Policy for Bfs {
         self.cpus[cpu.index()].load_idle(life);
     }
 
+    /// The part of `schedule` before the choice, which puts the task back on the queue here.
+    fn push_aside(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        self.begin_schedule(cx, cpu);
+        if self.write_back(cx, cpu, task, false) {
+            self.enqueue_task(task, true);
+        }
+        self.put_prev(cx, cpu, task, PutPrev::Preempted);
+    }
+
     fn finish_task_switch(&mut self, cx: &mut Ctx<'_>, _: CpuId, _: Option<TaskId>) {
         self.retry_missed(cx);
     }
