@@ -13,7 +13,7 @@ mod cpus;
 mod tasks;
 mod ticks;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::time::Duration;
 
@@ -22,9 +22,12 @@ use schedlab_policy_api::{Observer, Policy, TunableValue};
 use schedlab_units::{CpuId, CpuSet, Hz, Nanos, TaskId, Time};
 
 use crate::kernel::Kernel;
-use crate::message::{Kind, Message, Run};
+use crate::message::{Kind, Message, Msg, Run};
 use cpus::Cpu;
 use tasks::LiveTask;
+
+/// How many records an explanation shows.
+const RECENT: usize = 64;
 
 /// Receives what only the host knows of tasks.
 pub trait LiveObserver: Observer {
@@ -112,7 +115,8 @@ pub struct Host<P, O> {
     timers: BTreeMap<u32, (Time, CpuId)>,
     next_mm: u32,
     totals: Totals,
-    history: std::collections::VecDeque<Message>,
+    /// The last records, to explain a silence.
+    recent: VecDeque<Msg>,
 }
 
 impl<P: Policy, O: LiveObserver> Host<P, O> {
@@ -136,7 +140,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             timers: BTreeMap::new(),
             next_mm: 1 << 31,
             totals: Totals::default(),
-            history: Default::default(),
+            recent: VecDeque::with_capacity(RECENT),
         }
     }
 
@@ -194,10 +198,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
 
     fn record(&mut self, kernel: &mut impl Kernel, message: &Message) {
         self.advance(message.msg.t_ns);
-        if self.history.len() > 60 {
-            self.history.pop_front();
+        if self.recent.len() == RECENT {
+            self.recent.pop_front();
         }
-        self.history.push_back(*message);
+        self.recent.push_back(message.msg);
         *self.totals.records.entry(message.kind.name()).or_default() += 1;
         match message.kind {
             Kind::Join => self.join(message),
@@ -267,7 +271,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         (self.core, self.now, self.totals)
     }
 
-    /// Both views of every CPU, for a person who looks for a lost wake-up.
+    /// Both views of every CPU, the tasks and the last records, for a person who looks for a lost wake-up.
     pub fn explain(&self, kernel: &mut impl Kernel) -> String {
         let mut text = String::new();
         for cpu in self.policy_cpus.iter() {
@@ -295,13 +299,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 thread.pid, thread.comm, facts.state, facts.cpu, live.waits, live.lease
             );
         }
-        for m in &self.history {
+        for msg in &self.recent {
+            let kind = Kind::from_number(msg.kind).map_or("?", Kind::name);
             text += &format!(
-                "  {:?} cpu {} pid {} lease {} flags {:x} a {} t {}\n",
-                m.kind, m.msg.cpu, m.msg.pid, m.msg.lease, m.msg.flags, m.msg.a, m.msg.t_ns
+                "{} ns: {kind} CPU {} pid {} lease {} flags {:#x}\n",
+                msg.t_ns, msg.cpu, msg.pid, msg.lease, msg.flags
             );
         }
-        text += &format!("{:?}\n", self.totals.odd);
-        text
+        text + &format!("{:?}\n", self.totals.odd)
     }
 }

@@ -67,6 +67,7 @@ struct task_ctx {
 	u32 unint;
 	u32 is_new;		/* forked, not yet queued				*/
 	u32 joined;
+	u32 exit_reported;	/* MSG_BLOCK with F_EXITING was sent			*/
 };
 
 struct {
@@ -527,6 +528,24 @@ void BPF_PROG(relay_running, struct task_struct *p)
 	}
 }
 
+static void report_block(struct task_struct *p, struct task_ctx *tc, u32 flags)
+{
+	struct msg *m;
+
+	if (tc->exit_reported)
+		return;
+	if (p->flags & PF_EXITING) {
+		tc->exit_reported = 1;
+		flags |= F_EXITING;
+	}
+	m = open_msg(MSG_BLOCK, p->pid, tc->lease, scx_bpf_task_cpu(p), flags);
+	if (m) {
+		m->run_ns = take_run(p, tc);
+		/* MSG_PICK of this CPU follows at once and wakes the host, unless another class is next. */
+		send(m, true);
+	}
+}
+
 /* Must be there: only then the kernel has brought a task's CPU time up to date in quiescent(). */
 SEC("struct_ops")
 void BPF_PROG(relay_stopping, struct task_struct *p, bool runnable)
@@ -536,32 +555,29 @@ void BPF_PROG(relay_stopping, struct task_struct *p, bool runnable)
 
 	if (known_cpu(cpu))
 		current_run[cpu].pid = 0;
-	if (tc && runnable && !tc->why)
+	if (!tc || !runnable)
+		return;
+	if (!tc->why)
 		tc->why = WHY_SLICE;
+	/*
+	 * An exiting task is never handed over again: the kernel keeps it on this CPU by itself, which
+	 * may seem idle, and so ask, for a moment.
+	 */
+	if (is_ours(p, tc) && p->flags & PF_EXITING)
+		report_block(p, tc, 0);
 }
 
 SEC("struct_ops")
 void BPF_PROG(relay_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_ctx *tc = ctx_of(p);
-	struct msg *m;
-	u32 flags = 0;
 
 	if (!is_ours(p, tc) || !(deq_flags & K(scx_deq_flags, SCX_DEQ_SLEEP)))
 		return;
 	tc->why = 0;
 	tc->unint = p->__state & TASK_UNINTERRUPTIBLE;
 	tc->blocked_at = bpf_ktime_get_ns();
-	if (tc->unint)
-		flags |= F_UNINT;
-	if (p->flags & PF_EXITING)
-		flags |= F_EXITING;
-	m = open_msg(MSG_BLOCK, p->pid, tc->lease, scx_bpf_task_cpu(p), flags);
-	if (m) {
-		m->run_ns = take_run(p, tc);
-		/* MSG_PICK of this CPU follows at once and wakes the host, unless another class is next. */
-		send(m, true);
-	}
+	report_block(p, tc, tc->unint ? F_UNINT : 0);
 }
 
 SEC("struct_ops")

@@ -62,17 +62,6 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Some(task) if !self.task(task).waits => {
                 // It neither came back nor blocked, and yet it does not run: take it for asleep.
                 self.totals.odd.lost_tasks += 1;
-                eprintln!(
-                    "LOST {cpu} {task} {:?} {:?}",
-                    self.tasks[task.index()],
-                    self.core.tasks().get(task)
-                );
-                for m in &self.history {
-                    eprintln!(
-                        "  {:?} cpu {} pid {} lease {} flags {:x} a {} t {}",
-                        m.kind, m.msg.cpu, m.msg.pid, m.msg.lease, m.msg.flags, m.msg.a, m.msg.t_ns
-                    );
-                }
                 let switch = self.core.block(self.now, cpu, TaskState::Sleeping);
                 self.after_switch(cpu, switch.is_real());
             }
