@@ -119,6 +119,22 @@ impl<P: Policy, O: Observer> Core<P, O> {
         self.log.outcome(Outcome::None);
     }
 
+    /// `task`, waiting, joins the queue of `cpu`, where the host has put it already; nothing happens
+    /// to a task that does not wait, or may not run there.
+    pub fn place(&mut self, now: Time, task: TaskId, cpu: CpuId) {
+        self.log.input(now, Input::Place { task, cpu });
+        let facts = self.tasks.get(task);
+        let moves = facts.state == TaskState::Runnable
+            && facts.cpu != cpu
+            && facts.affinity.contains(cpu)
+            && !self.is_global();
+        if moves {
+            self.move_queued(now, cpu, task, cpu);
+        }
+        self.settle(now, cpu);
+        self.log.outcome(Outcome::None);
+    }
+
     /// Changes a tunable while tasks run, as a sysctl does; false = the policy takes no change of
     /// it.
     pub fn set_tunable(&mut self, now: Time, name: &'static str, value: TunableValue) -> bool {

@@ -58,6 +58,8 @@ pub enum Input {
     ReturnCpu { cpu: CpuId },
     /// [`Core::deactivate`].
     Deactivate { this_cpu: CpuId, task: TaskId, state: TaskState },
+    /// [`Core::place`].
+    Place { task: TaskId, cpu: CpuId },
     /// [`Core::set_tunable`].
     SetTunable { name: &'static str, value: TunableValue },
 }
@@ -180,6 +182,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
             Input::Deactivate { this_cpu, task, state } => {
                 self.deactivate(now, this_cpu, task, state);
             }
+            Input::Place { task, cpu } => self.place(now, task, cpu),
             Input::SetTunable { name, value } => {
                 return Outcome::Taken(self.set_tunable(now, name, value));
             }

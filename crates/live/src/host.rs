@@ -14,6 +14,7 @@ mod tasks;
 mod ticks;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::io;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ use schedlab_policy_api::{Observer, Policy, TunableValue};
 use schedlab_units::{CpuId, CpuSet, Hz, Nanos, TaskId, Time};
 
 use crate::kernel::Kernel;
-use crate::message::{Kind, Message, Msg, Run};
+use crate::message::{Kind, Message, Msg, Run, flag};
 use cpus::Cpu;
 use tasks::LiveTask;
 
@@ -54,6 +55,23 @@ pub struct Thread {
     pub nice: i8,
 }
 
+/// Spreads pids, which the kernel gives out one after the other: nobody chooses them to collide.
+#[derive(Default)]
+struct PidHasher(u64);
+
+impl Hasher for PidHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+    fn write_u32(&mut self, pid: u32) {
+        // 2^64 divided by the golden ratio.
+        self.0 = (self.0 ^ u64::from(pid)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
 /// What a policy tells the host about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habits {
@@ -81,8 +99,8 @@ pub struct Oddities {
 /// Totals of the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Records by kind.
-    pub records: BTreeMap<&'static str, u64>,
+    /// Records by kind, in the order of [`Kind::ALL`].
+    pub records: [u64; Kind::ALL.len()],
     /// Batches of records.
     pub batches: u64,
     /// Decisions given.
@@ -93,6 +111,8 @@ pub struct Totals {
     pub ticks: u64,
     /// CPUs that went to another class with a task or a decision of ours.
     pub taken: u64,
+    /// Tasks that an idle CPU took at once, and that the policy would have put elsewhere.
+    pub disagreed: u64,
     /// CPU time of all tasks by the kernel's account.
     pub run: Nanos,
     /// What should not happen.
@@ -107,13 +127,15 @@ pub struct Host<P, O> {
     /// CPUs that the policy uses, and those of them that are online.
     policy_cpus: CpuSet,
     online: CpuSet,
-    ids: HashMap<u32, TaskId>,
+    ids: HashMap<u32, TaskId, BuildHasherDefault<PidHasher>>,
     tasks: Vec<LiveTask>,
     /// CLOCK_MONOTONIC of the host's time zero.
     epoch: u64,
     now: Time,
     timers: BTreeMap<u32, (Time, CpuId)>,
     next_mm: u32,
+    /// The tick in which idle CPUs ticked last.
+    idle_jiffy: u64,
     totals: Totals,
     /// The last records, to explain a silence.
     recent: VecDeque<Msg>,
@@ -133,12 +155,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             cpus: vec![Cpu::default(); n_cpus],
             policy_cpus,
             online: policy_cpus,
-            ids: HashMap::with_capacity(8192),
+            ids: HashMap::with_capacity_and_hasher(8192, BuildHasherDefault::default()),
             tasks: Vec::with_capacity(8192),
             epoch,
             now: Time::ZERO,
             timers: BTreeMap::new(),
             next_mm: 1 << 31,
+            idle_jiffy: 0,
             totals: Totals::default(),
             recent: VecDeque::with_capacity(RECENT),
         }
@@ -162,6 +185,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             self.record(kernel, message);
         }
         self.totals.batches += 1;
+        self.run_timers(kernel);
         self.commit(kernel)
     }
 
@@ -202,7 +226,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             self.recent.pop_front();
         }
         self.recent.push_back(message.msg);
-        *self.totals.records.entry(message.kind.name()).or_default() += 1;
+        self.totals.records[message.kind as usize - 1] += 1;
         match message.kind {
             Kind::Join => self.join(message),
             Kind::Cpu => self.hotplug(message.cpu(), message.msg.a != 0),
@@ -229,6 +253,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Kind::Busy => self.decision_came_back(task, message),
             Kind::Exec => self.exec(task, message),
             Kind::Name => self.rename(task, message),
+            Kind::Run if message.has(flag::DIRECT) => self.runs_already(task, message),
             Kind::Run | Kind::Join | Kind::Cpu | Kind::Pick | Kind::Wake => {}
         }
     }
@@ -302,8 +327,8 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         for msg in &self.recent {
             let kind = Kind::from_number(msg.kind).map_or("?", Kind::name);
             text += &format!(
-                "{} ns: {kind} CPU {} pid {} lease {} flags {:#x}\n",
-                msg.t_ns, msg.cpu, msg.pid, msg.lease, msg.flags
+                "{} ns: {kind} CPU {} pid {} lease {} flags {:#x} a {}\n",
+                msg.t_ns, msg.cpu, msg.pid, msg.lease, msg.flags, msg.a
             );
         }
         text + &format!("{:?}\n", self.totals.odd)

@@ -74,8 +74,6 @@ pub trait Kernel {
     /// # Errors
     /// What the kernel says.
     fn commit(&mut self) -> io::Result<CpuSet>;
-    /// Says how many CPUs have asked and got nothing.
-    fn set_waiting(&mut self, cpus: usize);
     /// How the kernel ended the run, if it did.
     fn left(&mut self) -> Option<Ending>;
     /// Totals so far.

@@ -136,6 +136,8 @@ pub mod flag {
 
 /// From this reason on, a rejected task still waits for a decision.
 pub const REJECT_STILL_WAITS: u64 = 3;
+/// Reason of a rejection: the kernel has pinned the task to its CPU for a moment.
+pub const REJECT_PINNED: u64 = 4;
 
 /// A record as it lies in the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -157,7 +159,8 @@ pub struct Msg {
     pub flags: u32,
     /// ENQ: ns of sleep. PICK: why rejected. CPU: 1 = online.
     pub a: u64,
-    /// ENQ: pid of the waker. JOIN, EXEC: tgid << 32 | pid of the parent.
+    /// ENQ: pid of the waker. JOIN, EXEC: tgid << 32 | pid of the parent. PICK after a rejection of a
+    /// pinned task: its CPU.
     pub b: u64,
     /// ENQ: CPU of the waker. JOIN, NICE: nice value.
     pub c: i64,
@@ -216,14 +219,14 @@ pub fn words_of(cpus: &CpuSet) -> [u64; MASK_WORDS] {
 }
 
 /// A record, read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Its kind.
     pub kind: Kind,
     /// The fields of every record.
     pub msg: Msg,
     /// Name and CPUs, in a long record.
-    pub detail: Option<Detail>,
+    pub detail: Option<Box<Detail>>,
 }
 
 impl Message {
@@ -249,7 +252,7 @@ impl Message {
         };
         let kind = Kind::from_number(msg.kind)?;
         let detail = (bytes.len() == LONG).then(|| {
-            let mut detail = Detail::default();
+            let mut detail = Box::<Detail>::default();
             detail.comm.copy_from_slice(&bytes[SHORT..SHORT + COMM_LEN]);
             for (word, at) in detail.allowed.iter_mut().zip((SHORT + COMM_LEN..).step_by(8)) {
                 *word = u64_at(at);
@@ -360,11 +363,11 @@ mod tests {
             };
             let mut detail = Detail { comm: *b"a name\0garbage!!", ..Detail::default() };
             detail.allowed[1] = 1 << 63 | 1;
-            for detail in [None, Some(detail)] {
+            for detail in [None, Some(Box::new(detail))] {
                 let message = Message { kind, msg, detail };
                 let mut bytes = Vec::new();
                 message.write(&mut bytes);
-                assert_eq!(Message::read(&bytes), Some(message));
+                assert_eq!(Message::read(&bytes).as_ref(), Some(&message));
                 assert_eq!(Message::read(&bytes[1..]), None);
             }
             assert_eq!(detail.name(), "a name");

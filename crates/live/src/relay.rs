@@ -45,6 +45,8 @@ pub struct RelayOptions {
     pub quiet_enqueue: bool,
     /// Whether an idle CPU takes a woken task without asking.
     pub idle_dispatch: bool,
+    /// Whether such a run reports ticks.
+    pub direct_ticks: bool,
     /// CPUs that the policy uses.
     pub cpus: CpuSet,
     /// After how long a silence of the host the kernel's own scheduler takes over.
@@ -123,6 +125,7 @@ impl<'o> Relay<'o> {
         ro.report_runs = options.report_runs;
         ro.quiet_enqueue = options.quiet_enqueue;
         ro.idle_dispatch = options.idle_dispatch;
+        ro.direct_ticks = options.direct_ticks;
         ro.policy_cpus = message::words_of(&options.cpus);
         let mut flags = ops_flag("SCX_OPS_ENQ_LAST")? | ops_flag("SCX_OPS_KEEP_BUILTIN_IDLE")?;
         if !options.whole_system {
@@ -252,12 +255,6 @@ impl Kernel for Relay<'_> {
         commit.kick = [0; MASK_WORDS];
         commit.preempt = [0; MASK_WORDS];
         Ok(busy)
-    }
-
-    fn set_waiting(&mut self, cpus: usize) {
-        let word = &raw mut self.bss().waiting;
-        // SAFETY: an aligned word of the mapped variables, which the kernel's side only reads.
-        unsafe { AtomicU32::from_ptr(word) }.store(cpus as u32, Ordering::SeqCst);
     }
 
     fn left(&mut self) -> Option<Ending> {

@@ -207,8 +207,8 @@ impl Loop {
         options: &SessionOptions,
         tap: &mut impl FnMut(&[Message]),
     ) -> io::Result<()> {
-        let patience = host.patience(LOOK);
         kernel.drain(Duration::ZERO, &mut self.batch)?;
+        let patience = if self.batch.is_empty() { host.patience(LOOK) } else { Duration::ZERO };
         if self.batch.is_empty() && !options.linger.is_zero() {
             let until = Instant::now() + options.linger.min(patience);
             while self.batch.is_empty() && Instant::now() < until {
@@ -226,7 +226,7 @@ impl Loop {
             self.last_record = Instant::now();
             self.explained = false;
             tap(&self.batch);
-            host.handle(kernel, &self.batch)?;
+            return host.handle(kernel, &self.batch);
         }
         host.pass_time(kernel, clock_ns())
     }

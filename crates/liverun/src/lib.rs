@@ -88,6 +88,7 @@ pub fn live(
     let options = RelayOptions {
         quiet_enqueue: !habits.wakeups_preempt,
         idle_dispatch: habits.woken_takes_idle_cpu && job.relay.idle_dispatch,
+        direct_ticks: habits.ticks,
         cpus: job.cpus,
         ..job.relay.clone()
     };
@@ -121,7 +122,7 @@ pub fn live(
         hz,
         seed: job.seed,
         fingerprint: 0,
-        events: totals.records.values().sum(),
+        events: totals.records.iter().sum(),
         complete: session.outcome == Outcome::Command,
         figures: observer.finish(end),
         policy_stats: counts.chain(live_counts(&session.counters, &totals)).collect(),
@@ -166,6 +167,7 @@ fn live_counts(counters: &Counters, totals: &Totals) -> Vec<(String, i64)> {
         ("stops", totals.stops),
         ("policy_ticks", totals.ticks),
         ("cpus_taken", totals.taken),
+        ("disagreed", totals.disagreed),
         ("odd", strangers + unseen_runs + lost_tasks + after_exit),
     ];
     let all = host.into_iter().chain(counters.named());
@@ -178,7 +180,7 @@ struct LiveMetrics {
     rows: HashMap<String, RowId>,
     /// Row and CPU time by the kernel's account.
     row_of: Vec<Option<RowId>>,
-    exact: HashMap<u32, Nanos>,
+    exact: Vec<Nanos>,
     now: Time,
 }
 
@@ -195,7 +197,7 @@ impl LiveMetrics {
             metrics: Metrics::new(config),
             rows: HashMap::new(),
             row_of: Vec::new(),
-            exact: HashMap::new(),
+            exact: Vec::new(),
             now: Time::ZERO,
         }
     }
@@ -229,7 +231,7 @@ impl LiveMetrics {
     fn finish(self, end: Time) -> RunFigures {
         let mut figures = self.metrics.finish(end);
         for task in &mut figures.tasks {
-            let exact = self.exact.get(&task.id).copied().unwrap_or(Nanos::ZERO);
+            let exact = self.exact.get(task.id as usize).copied().unwrap_or(Nanos::ZERO);
             let sums = &mut task.figures;
             sums.wait += sums.run.saturating_sub(exact);
             sums.run = exact;
@@ -264,7 +266,11 @@ impl LiveObserver for LiveMetrics {
 
     fn ran(&mut self, task: TaskId, span: Nanos) {
         if let Some(row) = self.row_of.get(task.index()).copied().flatten() {
-            *self.exact.entry(row.0).or_default() += span;
+            let row = row.0 as usize;
+            if self.exact.len() <= row {
+                self.exact.resize(row + 1, Nanos::ZERO);
+            }
+            self.exact[row] += span;
         }
     }
 }

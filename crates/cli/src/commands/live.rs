@@ -126,6 +126,7 @@ mod built_in {
                 report_runs: false,
                 quiet_enqueue: false,
                 idle_dispatch: true,
+                direct_ticks: false,
                 cpus,
                 silence: duration(args.silence),
                 log: args.socket.with_file_name("verifier.log"),

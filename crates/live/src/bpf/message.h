@@ -60,7 +60,8 @@ struct msg {
 	u32 flags;
 	u64 a;			/* ENQ: ns of sleep. PICK: why rejected. CPU: online.
 				   JOIN: the kernel's scheduling policy			*/
-	u64 b;			/* ENQ: pid of the waker. JOIN: tgid << 32 | parent	*/
+	u64 b;			/* ENQ: pid of the waker. JOIN: tgid << 32 | parent.
+				   PICK after PINNED: the CPU it is pinned to		*/
 	s64 c;			/* ENQ: CPU of the waker. JOIN, NICE: nice		*/
 };
 

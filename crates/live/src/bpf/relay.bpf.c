@@ -27,6 +27,7 @@ const volatile bool polling;		/* the host never sleeps: it need not be woken		*/
 const volatile bool report_runs;	/* send MSG_RUN						*/
 const volatile bool quiet_enqueue;	/* a waiting task is of interest only to a waiting CPU	*/
 const volatile bool idle_dispatch;	/* an idle CPU takes a woken task without asking	*/
+const volatile bool direct_ticks;	/* such a run sends MSG_TICK				*/
 const volatile u64 policy_cpus[MASK_WORDS];
 
 /* Shared with the host, which maps it. */
@@ -37,7 +38,6 @@ struct commit commit;
 struct counters counters;
 u64 heartbeat;				/* the host adds one after every batch			*/
 u32 host_awake;				/* the host looks at the ring before it sleeps		*/
-u32 waiting;				/* CPUs that the host had nothing for			*/
 u32 exit_kind;
 s64 exit_code;
 char exit_reason[64], exit_text[256];
@@ -47,6 +47,14 @@ u32 asked[MAX_CPUS];			/* MSG_PICK is outstanding				*/
 u32 foreign[MAX_CPUS];			/* a task of another class runs there			*/
 u32 pushed_aside[MAX_CPUS];		/* a kernel thread was put in front of a task of ours	*/
 struct run current_run[MAX_CPUS];
+
+/*
+ * Whether the host has anything to decide: CPUs that have asked, and tasks that wait. Whoever adds
+ * to one looks at the other afterwards, so of two that come at once at least one sees both.
+ */
+u32 waiting;
+u32 queued;
+u32 last_queued;			/* the pid that was added last				*/
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -67,6 +75,7 @@ struct task_ctx {
 	u32 unint;
 	u32 is_new;		/* forked, not yet queued				*/
 	u32 joined;
+	u32 queued;		/* counts in `queued`					*/
 	u32 exit_reported;	/* MSG_BLOCK with F_EXITING was sent			*/
 };
 
@@ -116,6 +125,33 @@ static bool is_ours(const struct task_struct *p, const struct task_ctx *tc)
 	return tc && tc->joined && may_be_ours(p);
 }
 
+static void set_asked(u32 cpu, u32 value)
+{
+	u32 old;
+
+	if (cpu >= MAX_CPUS)
+		return;
+	old = __sync_lock_test_and_set(&asked[cpu], value);
+	if (value && !old)
+		__sync_fetch_and_add(&waiting, 1);
+	else if (old && !value)
+		__sync_fetch_and_sub(&waiting, 1);
+}
+
+static void set_queued(struct task_ctx *tc, u32 value)
+{
+	if (value && !tc->queued)
+		__sync_fetch_and_add(&queued, 1);
+	else if (tc->queued && !value)
+		__sync_fetch_and_sub(&queued, 1);
+	tc->queued = value;
+}
+
+static u32 now_in(u32 *counter)
+{
+	return *(volatile u32 *)counter;
+}
+
 /* CPU time since the last record, by the kernel's own account. */
 static u64 take_run(struct task_struct *p, struct task_ctx *tc)
 {
@@ -158,7 +194,7 @@ static struct msg *open_msg(u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags)
  */
 static bool host_sleeps(void)
 {
-	return !polling && !*(volatile u32 *)&host_awake;
+	return !polling && !now_in(&host_awake);
 }
 
 static void send(void *m, bool silent)
@@ -231,6 +267,7 @@ static void leave(struct task_struct *p, struct task_ctx *tc)
 	struct msg *m;
 
 	tc->joined = 0;
+	set_queued(tc, 0);
 	m = open_msg(MSG_LEAVE, p->pid, tc->lease, scx_bpf_task_cpu(p),
 		     p->flags & PF_EXITING ? F_EXITING : 0);
 	if (m) {
@@ -263,8 +300,8 @@ static void ask(s32 cpu)
 		return;
 	m = open_msg(MSG_PICK, 0, 0, cpu, 0);
 	if (m) {
-		asked[cpu] = 1;
-		send(m, false);
+		set_asked(cpu, 1);
+		send(m, !now_in(&queued));
 	}
 }
 
@@ -273,9 +310,82 @@ static bool revoke(u32 cpu)
 {
 	if (cpu >= MAX_CPUS || __sync_val_compare_and_swap(&slots[cpu].state, SLOT_FULL, SLOT_EMPTY) != SLOT_FULL)
 		return false;
-	asked[cpu] = 0;
+	set_asked(cpu, 0);
 	count(&counters.revoked);
 	return true;
+}
+
+/* Facts of a wake-up, for the record about it. */
+static void note_wakeup(struct msg *m, struct task_ctx *tc)
+{
+	m->a = tc->blocked_at ? m->t_ns - tc->blocked_at : 0;
+	m->b = bpf_get_current_task_btf()->pid;
+	m->c = bpf_get_smp_processor_id();
+}
+
+/* The task is the CPU's without our having asked; whatever was decided about it is void. */
+static void begin_directly(struct task_struct *p, struct task_ctx *tc, s32 cpu)
+{
+	tc->lease++;
+	tc->is_new = tc->why = tc->wake_flags = tc->unint = 0;
+	tc->run_flags = direct_ticks ? RUN_TICKS : 0;
+	tc->granted = K(scx_public_consts, SCX_SLICE_INF);
+	tc->granted_at = p->se.sum_exec_runtime;
+	set_asked(cpu, 0);
+	set_queued(tc, 0);
+	count(&counters.direct);
+	insert_local(p, tc->granted, 0);
+}
+
+/*
+ * Nobody waits, and this CPU does: the policy has said that it would run a woken task at once
+ * anyway. The host hears of it when it looks next.
+ */
+static bool wake_directly(struct task_struct *p, struct task_ctx *tc, s32 cpu)
+{
+	struct msg *m;
+
+	if (!known_cpu(cpu) || !is_policy_cpu(cpu) || now_in(&queued) ||
+	    now_in(&slots[cpu].state) != SLOT_EMPTY)
+		return false;
+	m = open_msg(MSG_ENQ, p->pid, tc->lease + 1, cpu,
+		     (tc->is_new ? WHY_FORK : WHY_WAKE) | F_DIRECT | tc->wake_flags |
+		     (tc->unint ? F_UNINT : 0));
+	if (!m)
+		return false;
+	m->run_ns = take_run(p, tc);
+	note_wakeup(m, tc);
+	begin_directly(p, tc, cpu);
+	send(m, true);
+	return true;
+}
+
+/* The only task that waits goes to a CPU that looks for one, if it may run there. */
+static bool pick_directly(s32 cpu)
+{
+	struct task_struct *p;
+	struct task_ctx *tc;
+	struct msg *m;
+	bool runs = false;
+
+	if (!idle_dispatch || now_in(&queued) != 1 || !is_policy_cpu(cpu))
+		return false;
+	p = bpf_task_from_pid(last_queued);
+	if (!p)
+		return false;
+	tc = ctx_of(p);
+	if (is_ours(p, tc) && tc->queued && !p->migration_disabled &&
+	    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	    (!p->on_cpu || scx_bpf_task_cpu(p) == cpu)) {
+		m = open_msg(MSG_RUN, p->pid, tc->lease + 1, cpu, F_DIRECT);
+		if (m) {
+			begin_directly(p, tc, cpu);
+			send(m, true);
+			runs = true;
+		}
+	}
+	bpf_task_release(p);
+	return runs;
 }
 
 SEC("struct_ops")
@@ -295,6 +405,13 @@ s32 BPF_PROG(relay_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 			  (in_interrupt() ? F_IRQ : 0);
 	if (wake_flags & K(scx_wake_flags, SCX_WAKE_FORK))
 		tc->is_new = 1;
+	if (idle_dispatch && !now_in(&queued)) {
+		bool idle = false;
+		s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+
+		if (idle && wake_directly(p, tc, cpu))
+			return cpu;
+	}
 	/* The policy chooses a CPU later. This one is woken meanwhile, which warms it up. */
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		return prev_cpu;
@@ -341,6 +458,9 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		}
 	}
 
+	if (idle_dispatch && (woken || tc->is_new) && known_cpu(cpu) && asked[cpu] &&
+	    wake_directly(p, tc, cpu))
+		return;
 	if (tc->is_new)
 		why = WHY_FORK;
 	else if (woken)
@@ -361,13 +481,12 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	m->run_ns = take_run(p, tc);
-	if (why == WHY_WAKE || why == WHY_FORK) {
-		m->a = tc->blocked_at ? m->t_ns - tc->blocked_at : 0;
-		m->b = bpf_get_current_task_btf()->pid;
-		m->c = bpf_get_smp_processor_id();
-	}
+	if (why == WHY_WAKE || why == WHY_FORK)
+		note_wakeup(m, tc);
 	tc->wake_flags = tc->unint = 0;
-	send(m, quiet_enqueue && !*(volatile u32 *)&waiting);
+	last_queued = p->pid;
+	set_queued(tc, 1);
+	send(m, quiet_enqueue && !now_in(&waiting));
 }
 
 SEC("struct_ops")
@@ -378,13 +497,14 @@ void BPF_PROG(relay_dequeue, struct task_struct *p, u64 deq_flags)
 
 	if (!is_ours(p, tc))
 		return;
+	set_queued(tc, 0);
 	m = open_msg(MSG_DEQ, p->pid, tc->lease, scx_bpf_task_cpu(p), 0);
 	if (m)
 		send(m, true);
 }
 
 /* Tries to run what the slot, in use by us, says; 0 or the reason why not. -1: the slot stays full. */
-static int run_slot(struct slot *slot, s32 cpu)
+static int run_slot(struct slot *slot, s32 cpu, s32 *pinned_to)
 {
 	struct task_struct *p = bpf_task_from_pid(slot->pid);
 	struct task_ctx *tc;
@@ -405,10 +525,12 @@ static int run_slot(struct slot *slot, s32 cpu)
 		outcome = REJECT_CPU;
 	} else if (p->migration_disabled && scx_bpf_task_cpu(p) != cpu) {
 		outcome = REJECT_PINNED;
+		*pinned_to = scx_bpf_task_cpu(p);
 	} else {
 		tc->run_flags = slot->flags;
 		tc->granted = slot->slice_ns ?: K(scx_public_consts, SCX_SLICE_DFL);
 		tc->granted_at = p->se.sum_exec_runtime;
+		set_queued(tc, 0);
 		insert_local(p, tc->granted, 0);
 	}
 	bpf_task_release(p);
@@ -422,6 +544,7 @@ void BPF_PROG(relay_dispatch, s32 cpu, struct task_struct *prev)
 	struct msg *m;
 	int rejected;
 	u32 pid, lease;
+	s32 pinned_to = 0;
 
 	if (!known_cpu(cpu))
 		return;
@@ -429,20 +552,21 @@ void BPF_PROG(relay_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	slot = &slots[cpu];
 	if (__sync_val_compare_and_swap(&slot->state, SLOT_FULL, SLOT_IN_USE) != SLOT_FULL) {
-		if (!prev || !(prev->scx.flags & K(scx_ent_flags, SCX_TASK_QUEUED)))
+		if ((!prev || !(prev->scx.flags & K(scx_ent_flags, SCX_TASK_QUEUED))) &&
+		    !pick_directly(cpu))
 			ask(cpu);
 		return;
 	}
 	pid = slot->pid;
 	lease = slot->lease;
-	rejected = run_slot(slot, cpu);
+	rejected = run_slot(slot, cpu, &pinned_to);
 	if (rejected < 0) {
 		count(&counters.retries);
 		__sync_lock_test_and_set(&slot->state, SLOT_FULL);
 		scx_bpf_kick_cpu(cpu, 0);
 		return;
 	}
-	asked[cpu] = 0;
+	set_asked(cpu, 0);
 	__sync_lock_test_and_set(&slot->state, SLOT_EMPTY);
 	if (!rejected) {
 		count(&counters.dispatched);
@@ -451,8 +575,9 @@ void BPF_PROG(relay_dispatch, s32 cpu, struct task_struct *prev)
 	count(&counters.rejected);
 	m = open_msg(MSG_PICK, pid, lease, cpu, F_REJECTED);
 	if (m) {
-		asked[cpu] = 1;
+		set_asked(cpu, 1);
 		m->a = rejected;
+		m->b = pinned_to;
 		send(m, false);
 	}
 }

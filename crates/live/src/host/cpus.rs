@@ -3,12 +3,12 @@
 
 use std::io;
 
-use schedlab_policy_api::{Policy, TaskState};
+use schedlab_policy_api::{CpuMode, Policy, TaskState};
 use schedlab_units::{CpuId, TaskId};
 
 use super::{Host, LiveObserver};
 use crate::kernel::Kernel;
-use crate::message::{Decision, Message, REJECT_STILL_WAITS, Run, flag};
+use crate::message::{Decision, Message, REJECT_PINNED, REJECT_STILL_WAITS, Run, flag};
 
 /// What the host believes of a CPU, beyond the core's current task.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,9 +37,23 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         if is_real {
             self.core.finish_switch(self.now, cpu);
         }
+        let current = self.core.curr(cpu);
+        let running = current.and_then(|task| self.take_unasked(task, cpu));
         let model = &mut self.cpus[cpu.index()];
-        model.fresh = self.core.curr(cpu).is_some();
-        (model.given, model.stopping) = (None, false);
+        model.fresh = current.is_some() && running.is_none();
+        (model.given, model.stopping) = (running, false);
+        let mode = if current.is_some() { CpuMode::Busy } else { CpuMode::Idle };
+        self.core.set_cpu_mode(self.now, cpu, mode);
+    }
+
+    /// The run of a task that the relay has put on `cpu` already, where the core wants it now too.
+    fn take_unasked(&mut self, task: TaskId, cpu: CpuId) -> Option<Run> {
+        let live = self.task(task);
+        let pid = live.thread.as_ref()?.pid;
+        (live.unasked == Some(cpu)).then(|| {
+            live.unasked = None;
+            Run { pid, lease: live.lease }
+        })
     }
 
     /// The CPU has nothing to run.
@@ -72,8 +86,14 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     fn rejected(&mut self, message: &Message) {
         let Some(task) = self.ids.get(&message.msg.pid).copied() else { return };
         let lease = self.task(task).lease;
-        if lease == message.msg.lease && message.msg.a >= REJECT_STILL_WAITS {
-            self.task(task).waits = true;
+        if lease != message.msg.lease || message.msg.a < REJECT_STILL_WAITS {
+            return;
+        }
+        self.task(task).waits = true;
+        if message.msg.a == REJECT_PINNED {
+            // Until it is heard of again it may run there only.
+            self.task(task).pinned = Some(CpuId::from_index(message.msg.b as usize));
+            self.apply_affinity(task);
         }
     }
 
@@ -82,6 +102,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         self.totals.taken += 1;
         self.core.take_cpu(self.now, cpu);
         self.cpus[cpu.index()] = Cpu { jiffy: self.cpus[cpu.index()].jiffy, ..Cpu::default() };
+        self.core.set_cpu_mode(self.now, cpu, CpuMode::Idle);
         self.offer_to_idle_cpus();
     }
 
@@ -109,6 +130,34 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 self.task(task).waits = true;
             }
             self.lose(cpu);
+        }
+    }
+
+    /// A CPU was given a task without our being asked: the core is to come to the same choice. Where
+    /// it does not, the task runs without the core's knowledge until it comes back.
+    pub(super) fn runs_already(&mut self, task: TaskId, message: &Message) {
+        let cpu = message.cpu();
+        let live = self.task(task);
+        (live.lease, live.waits, live.unasked) = (message.msg.lease, false, Some(cpu));
+        if self.core.is_taken(cpu) {
+            self.core.return_cpu(self.now, cpu);
+        }
+        self.cpus[cpu.index()].asked = false;
+        if let Some(other) = self.current_on(task).filter(|other| *other != cpu) {
+            // That decision is void: its lease is an old one. The CPU will ask anew.
+            self.core.take_cpu(self.now, other);
+            self.core.return_cpu(self.now, other);
+            self.after_switch(other, false);
+            self.totals.disagreed += 1;
+        }
+        if self.core.curr(cpu) != Some(task) {
+            self.core.place(self.now, task, cpu);
+            if self.core.curr(cpu).is_none() {
+                self.schedule(cpu);
+            }
+        }
+        if self.core.curr(cpu) == Some(task) {
+            self.after_switch(cpu, false);
         }
     }
 
@@ -154,8 +203,6 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             }
             self.react(kernel);
         }
-        let idle = self.policy_cpus.iter().filter(|cpu| self.is_idle(*cpu)).count();
-        kernel.set_waiting(idle);
         Ok(())
     }
 

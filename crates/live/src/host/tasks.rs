@@ -17,16 +17,28 @@ pub(super) struct LiveTask {
     pub(super) lease: u32,
     /// It is in our hands and no decision about it is under way.
     pub(super) waits: bool,
+    /// It runs on this CPU, to which the relay gave it without asking, and where the core has not
+    /// put it yet.
+    pub(super) unasked: Option<CpuId>,
     /// CPU time by the kernel's account.
     pub(super) run: Nanos,
     /// CPUs that the kernel allows it.
     allowed: CpuSet,
+    /// The CPU that it may not leave at the moment.
+    pub(super) pinned: Option<CpuId>,
 }
 
 impl LiveTask {
     /// A slot that no task has.
-    const FREE: Self =
-        Self { thread: None, lease: 0, waits: false, run: Nanos::ZERO, allowed: CpuSet::EMPTY };
+    const FREE: Self = Self {
+        thread: None,
+        lease: 0,
+        waits: false,
+        unasked: None,
+        run: Nanos::ZERO,
+        allowed: CpuSet::EMPTY,
+        pinned: None,
+    };
 }
 
 /// The kernel's `policy` field: SCHED_BATCH and SCHED_IDLE; everything else here is normal.
@@ -77,7 +89,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         if let Some(task) = self.ids.get(&msg.pid).copied() {
             self.leave(task);
         }
-        let Some(detail) = message.detail else { return };
+        let Some(detail) = &message.detail else { return };
         let nice = nice_of(msg.c);
         let thread = Thread {
             pid: msg.pid,
@@ -109,8 +121,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             thread: Some(thread),
             lease: msg.lease,
             waits: false,
+            unasked: None,
             run: Nanos::ZERO,
             allowed,
+            pinned: None,
         };
     }
 
@@ -124,12 +138,24 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         if all.is_empty() { self.policy_cpus } else { all }
     }
 
+    /// What the kernel pinned for a moment is free again.
+    fn unpin(&mut self, task: TaskId) {
+        if self.task(task).pinned.take().is_some() {
+            self.apply_affinity(task);
+        }
+    }
+
     /// The task is runnable and in our hands.
     pub(super) fn waits(&mut self, task: TaskId, message: &Message) {
+        self.unpin(task);
         let (now, this_cpu) = (self.now, self.this_cpu(message));
         let live = self.task(task);
         live.lease = message.msg.lease;
-        live.waits = true;
+        if live.unasked.take().is_some() {
+            self.totals.disagreed += 1;
+        }
+        let live = self.task(task);
+        live.waits = !message.has(flag::DIRECT);
         match self.core.tasks().get(task).state {
             TaskState::New => {
                 let on = self.waker_cpu(message);
@@ -140,6 +166,9 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             TaskState::Zombie | TaskState::Dead => self.totals.odd.after_exit += 1,
             TaskState::Waking => self.core.wake_arrive(now, this_cpu, task),
             TaskState::Runnable => {}
+        }
+        if message.has(flag::DIRECT) {
+            self.runs_already(task, message);
         }
     }
 
@@ -182,6 +211,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
 
     pub(super) fn blocks(&mut self, task: TaskId, message: &Message) {
         let now = self.now;
+        self.unpin(task);
         self.task(task).waits = false;
         let exits = message.has(flag::EXITING);
         let asleep =
@@ -197,7 +227,11 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 self.after_switch(cpu, switch.is_real());
             }
             TaskState::Runnable => {
-                self.totals.odd.unseen_runs += 1;
+                if self.task(task).unasked.take().is_some() {
+                    self.totals.disagreed += 1;
+                } else {
+                    self.totals.odd.unseen_runs += 1;
+                }
                 let state = if exits { TaskState::Zombie } else { asleep };
                 let on = self.this_cpu(message);
                 self.core.deactivate(now, on, task, state);
@@ -244,7 +278,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     }
 
     pub(super) fn allow(&mut self, task: TaskId, message: &Message) {
-        if let Some(detail) = message.detail {
+        if let Some(detail) = &message.detail {
             self.task(task).allowed = detail.cpus();
             self.apply_affinity(task);
         }
@@ -252,7 +286,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
 
     pub(super) fn apply_affinity(&mut self, task: TaskId) {
         let allowed = self.task(task).allowed;
-        let affinity = self.usable(&allowed);
+        let mut affinity = self.usable(&allowed);
+        if let Some(cpu) = self.task(task).pinned.filter(|cpu| affinity.contains(*cpu)) {
+            affinity = CpuSet::single(cpu);
+        }
         let facts = self.core.tasks().get(task);
         if facts.affinity != affinity && facts.state != TaskState::Zombie {
             let cpu = facts.cpu;
@@ -269,7 +306,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     }
 
     pub(super) fn rename(&mut self, task: TaskId, message: &Message) {
-        let Some(detail) = message.detail else { return };
+        let Some(detail) = &message.detail else { return };
         let name = detail.name();
         self.core.observer_mut().renamed(task, &name);
         if let Some(thread) = &mut self.task(task).thread {

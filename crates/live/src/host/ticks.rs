@@ -50,6 +50,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
 
     /// Ticks of all idle CPUs.
     pub(super) fn tick_idle(&mut self, kernel: &mut impl Kernel) {
+        let jiffy = self.jiffy();
+        if std::mem::replace(&mut self.idle_jiffy, jiffy) == jiffy {
+            return;
+        }
         let cpus = self.policy_cpus;
         for cpu in cpus.iter() {
             if self.is_idle(cpu) {
@@ -86,6 +90,9 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     }
 
     fn due_timer(&self) -> Option<(u32, CpuId)> {
+        if self.timers.is_empty() {
+            return None;
+        }
         let due = self.timers.iter().filter(|(_, (at, _))| *at <= self.now);
         due.min_by_key(|(timer, (at, _))| (*at, **timer)).map(|(timer, (_, cpu))| (*timer, *cpu))
     }
