@@ -177,7 +177,14 @@ fn lend(lenders: &Lenders) {
         stack,
         after: Mutex::default(),
     });
-    lock(&lenders.all).push(Arc::clone(&lender));
+    {
+        let mut all = lock(&lenders.all);
+        // Who comes after that is told by nobody.
+        if lenders.closed.load(Ordering::Acquire) {
+            return;
+        }
+        all.push(Arc::clone(&lender));
+    }
     loop {
         lenders.offer(Arc::clone(&lender));
         sleep(&lender);
