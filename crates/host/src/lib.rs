@@ -2,8 +2,8 @@
 //! This machine: workloads played as real processes and threads, and recordings of what its
 //! scheduler does.
 //!
-//! Owns everything that touches the running kernel, and is the only crate with `unsafe` code, each
-//! block of which says why it is sound. [`played`] is the data that a play yields; what it means in
+//! Owns what touches the running kernel but its extensible class (`live`). These two are the only
+//! crates with `unsafe` code, each block of which says why it is sound. [`played`] is the data that a play yields; what it means in
 //! figures is the affair of `lab`. Playing and recording exist on Linux only.
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 

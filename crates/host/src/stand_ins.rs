@@ -44,7 +44,12 @@ pub(crate) fn stand_ins(workload: &Workload) -> Vec<String> {
         "processes are played as threads of one process on this architecture: switches between \
          them change no address space"
     };
-    let forks = ops().any(|op| matches!(op, Op::Fork { thread: false, .. }));
+    let forks = ops().any(|op| match op {
+        Op::Fork { template, thread: false } => {
+            workload.tasks[template.0 as usize].process == ProcessSpec::Own
+        }
+        _ => false,
+    });
     let own = workload.tasks.iter().filter(|t| t.at_start && t.process == ProcessSpec::Own);
     tell(forks || own.count() > 1, processes_differ);
     tell(
