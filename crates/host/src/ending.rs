@@ -82,7 +82,10 @@ pub(crate) fn end_all(shared: &Shared) -> Result<(), PlayError> {
             return Err(PlayError::Lacks(vec![message]));
         }
     }
-    shared.processes.lenders.close();
+    // What was killed may have left a lock that lenders need for their end.
+    if lock(&shared.results).killed.is_none() {
+        shared.processes.lenders.close();
+    }
     // Processes have been waited for; threads of this one are there for a moment more.
     let results = lock(&shared.results);
     let there = |task: &PlayedTask| {
