@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Workloads(NameArgs),
     /// Turn a recorded trace into a workload
     Import(ImportArgs),
-    /// Play a workload as real threads on this host, under the scheduler of its kernel
+    /// Play a workload as real processes and threads on this host, under the scheduler of its kernel
     Play(Box<PlayArgs>),
     /// Run a command under a policy on this kernel, through sched_ext
     Live(Box<LiveArgs>),
@@ -111,7 +111,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = hz, allow_hyphen_values = true)]
     pub(crate) hz: Option<Hz>,
     /// Simulated time to run for, such as 500ms or 10s
-    #[arg(long, short, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TIME", value_parser = length, allow_hyphen_values = true)]
     pub(crate) duration: Option<Nanos>,
     /// Simulated time at the beginning that is not measured
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = duration, allow_hyphen_values = true)]
@@ -270,7 +270,7 @@ pub(crate) struct PlayArgs {
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) cpus: Option<CpuSet>,
     /// Time to play for, such as 500ms or 10s
-    #[arg(long, short, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TIME", value_parser = length, allow_hyphen_values = true)]
     pub(crate) duration: Option<Nanos>,
     /// Plays this often, each time with the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -310,7 +310,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: String,
     /// Ends after this time, such as 500ms or 10s
-    #[arg(long, short, value_name = "TIME", value_parser = duration, allow_hyphen_values = true)]
+    #[arg(long, short, value_name = "TIME", value_parser = length, allow_hyphen_values = true)]
     pub(crate) duration: Option<Nanos>,
     /// Size of the trace buffer of each CPU in KiB
     #[arg(long, value_name = "KIB", default_value_t = 8192)]
@@ -354,6 +354,13 @@ pub(crate) fn interval(text: &str) -> Result<Nanos, String> {
     Ok(interval)
 }
 
+fn length(text: &str) -> Result<Nanos, ValueError> {
+    match Nanos::parse(text) {
+        Ok(length) if length.is_zero() => Err(ValueError::NoLength),
+        outcome => outcome.map_err(ValueError::Duration),
+    }
+}
+
 /// Value of `--seed`: a range, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seeds {
@@ -377,6 +384,10 @@ pub(crate) enum ValueError {
     TooMany,
     #[error("write KEY=VALUE")]
     KeyValue,
+    #[error("nothing happens in no time: give a length above zero, such as 500ms or 10s")]
+    NoLength,
+    #[error(transparent)]
+    Duration(DurationError),
 }
 
 fn seeds(text: &str) -> Result<Seeds, ValueError> {

@@ -167,7 +167,7 @@ fn every_operation_is_played_and_every_mark_counted() {
     let deadlines = run["deadlines"].as_array().expect("deadlines");
     assert_eq!(deadlines.len(), 1);
     let notes = report["workload"]["notes"].to_string();
-    for stand_in in ["exec is played", "disks are played", "work in the kernel is played"] {
+    for stand_in in ["exec is balanced", "disks are played", "work in the kernel is played"] {
         assert!(notes.contains(stand_in), "{stand_in}: {notes}");
     }
 }
@@ -229,6 +229,16 @@ fn open_matrix_and_foreign_cpus_are_refused() {
     let output = run(&["play", "hogs", "--cpus", "1000"]);
     assert_eq!(output.status.code(), Some(4));
     assert!(text(&output.stderr).contains("may use"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn length_of_nothing_is_refused_by_play_and_run() {
+    for args in [&["play", "hogs", "-d", "0s"][..], &["run", "hogs", "-p", "fifo", "-d", "0ms"]] {
+        let output = run(args);
+        let err = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{err}");
+        assert!(err.contains("give a length above zero"), "{err}");
+    }
 }
 
 #[test]

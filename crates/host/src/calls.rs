@@ -3,7 +3,9 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::thread::ClockId;
 use rustix::time::{Timespec, clock_getres, clock_gettime};
 use schedlab_policy_api::SchedClass;
@@ -60,6 +62,18 @@ pub(crate) fn handle_nudges() -> io::Result<()> {
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets a fault end the calling process at once.
+///
+/// The language's own handler looks for a stack overflow with a lock that it trusts the end of the
+/// process to release; where processes share memory that would stop the others for good.
+pub(crate) fn let_faults_kill() {
+    for fault in [libc::SIGSEGV, libc::SIGBUS] {
+        // SAFETY: the default action is a valid one, and no handler of this process is replaced
+        // that somebody relies on.
+        unsafe { libc::signal(fault, libc::SIG_DFL) };
+    }
+}
+
 fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `sigemptyset` initialises the whole set before it is read.
@@ -79,6 +93,17 @@ pub(crate) fn block_signals() {
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
 }
 
+/// Keeps all signals away from the calling thread.
+pub(crate) fn block_all_signals() {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `sigfillset` initialises the whole set before it is read; the old mask is not asked
+    // for.
+    unsafe {
+        libc::sigfillset(set.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
+    }
+}
+
 /// Takes the workload's signal; waits at most `limit` for it.
 ///
 /// # Errors
@@ -95,20 +120,69 @@ pub(crate) fn wait_for_signal(limit: Option<Nanos>) -> io::Result<()> {
     if signal >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn send(tid: u32, signal: libc::c_int) {
-    // SAFETY: sends a signal to a thread of this process; both signals are blocked or handled in
-    // every thread that plays, and a thread that is gone is an error without effect.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), tid, signal) };
+/// A thread in the kernel, with the process it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    pub(crate) tgid: u32,
+    pub(crate) tid: u32,
 }
 
-/// Makes a blocked thread of this process look around.
-pub(crate) fn nudge(tid: u32) {
-    send(tid, NUDGE);
+impl Address {
+    /// The calling thread's, asked of the kernel: a process with borrowed storage (`process`) has
+    /// that of another thread in it.
+    pub(crate) fn here() -> Self {
+        let tgid = rustix::process::getpid().as_raw_pid() as u32;
+        Self { tgid, tid: rustix::thread::gettid().as_raw_pid() as u32 }
+    }
 }
 
-/// Sends the workload's signal to a thread of this process; one already pending stays one.
-pub(crate) fn signal(tid: u32) {
-    send(tid, SIGNAL);
+fn send(to: Address, signal: libc::c_int) {
+    // SAFETY: sends a signal to a thread that plays; both signals are blocked or handled in every
+    // one of them, and a thread that is gone is an error without effect.
+    unsafe { libc::syscall(libc::SYS_tgkill, to.tgid, to.tid, signal) };
+}
+
+/// Makes a blocked thread that plays look around.
+pub(crate) fn nudge(to: Address) {
+    send(to, NUDGE);
+}
+
+/// Sends the workload's signal to a thread that plays; one already pending stays one.
+pub(crate) fn signal(to: Address) {
+    send(to, SIGNAL);
+}
+
+/// A file that may be executed and is of no format that a kernel knows.
+///
+/// It is text, because for other files some kernels look for a module first.
+pub(crate) fn unknown_image() -> io::Result<OwnedFd> {
+    let name = c"schedlab-image";
+    let plain = MemfdFlags::CLOEXEC;
+    // Kernels before 6.3 do not know the flag, and need none.
+    let file =
+        memfd_create(name, plain | MemfdFlags::EXEC).or_else(|_| memfd_create(name, plain))?;
+    rustix::io::write(&file, b"no program, only what exec balancing needs to take place\n")?;
+    Ok(file)
+}
+
+/// Lets the calling thread execute `image`, which the kernel refuses after it has looked for a CPU.
+/// Returns how it refused.
+pub(crate) fn exec(image: &OwnedFd) -> io::Error {
+    let arguments = [c"schedlab".as_ptr(), std::ptr::null()];
+    let environment = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: path and lists are terminated and outlive the call. The file is of no known format,
+    // so the call returns and this program's image stays.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            image.as_raw_fd(),
+            c"".as_ptr(),
+            arguments.as_ptr(),
+            environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        )
+    };
+    io::Error::last_os_error()
 }
 
 /// `struct sched_attr` in its first form, which every kernel since 3.14 takes.

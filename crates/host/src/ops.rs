@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Playing the operations of a task's program in its thread.
+//! Playing the operations of a task's program.
 
 mod marks;
 mod signals;
@@ -18,8 +18,8 @@ use schedlab_workload::{Step, Vm};
 use crate::burn::{burn, spin_until};
 use crate::calls;
 use crate::objects::Timer;
-use crate::play::Shared;
 use crate::played::{Note, Noted};
+use crate::shared::Shared;
 use crate::task::{Task, lock};
 
 /// Why a program goes no further.
@@ -31,11 +31,13 @@ pub(crate) enum Cut {
     Ended,
     /// It does what makes no sense.
     Fault(String),
+    /// It needs what this host does not provide.
+    Lack(String),
 }
 
 type Flow = Result<(), Cut>;
 
-/// A thread that plays a task.
+/// A task at play.
 pub(crate) struct Player {
     pub(crate) shared: Arc<Shared>,
     pub(crate) me: Arc<Task>,
@@ -62,7 +64,7 @@ impl Player {
     }
 
     fn note(&mut self, time: Time, what: Noted) {
-        self.notes.push(Note { time, thread: self.me.index, what });
+        self.notes.push(Note { time, task: self.me.index, what });
     }
 
     fn draw(&mut self, amount: Dist) -> u64 {
@@ -154,9 +156,7 @@ impl Player {
             Op::Signal(_) | Op::SignalTaking { .. } | Op::Kill(_) | Op::SigWait { .. } => {
                 self.signals(op)
             }
-            Op::Fork { template, .. } => {
-                Shared::fork(&self.shared.clone(), self, template).map_err(Cut::Fault)
-            }
+            Op::Fork { template, thread } => Arc::clone(&self.shared).fork(self, template, thread),
             Op::WaitChildren | Op::WaitChild => {
                 while !self.me.collect(matches!(op, Op::WaitChildren)) {
                     self.park()?;
@@ -164,7 +164,7 @@ impl Player {
                 Ok(())
             }
             Op::Exec => {
-                self.note(calls::now(), Noted::Exec);
+                self.exec();
                 Ok(())
             }
             Op::Exit => Err(Cut::Exit),
@@ -187,6 +187,18 @@ impl Player {
             | Op::Jump { .. }
             | Op::JumpRandom { .. } => {
                 unreachable!("the machine of programs deals with {op:?}")
+            }
+        }
+    }
+
+    /// Executes what is no program: the kernel balances, and refuses only then.
+    fn exec(&mut self) {
+        let Some(image) = &self.shared.image else { return };
+        match Errno::from_io_error(&calls::exec(image)) {
+            Some(Errno::NOEXEC) => self.note(calls::now(), Noted::Exec),
+            other => {
+                let error = other.map_or(-1, Errno::raw_os_error);
+                self.shared.exec_error.store(error, Ordering::Relaxed);
             }
         }
     }

@@ -16,9 +16,9 @@ pub struct Played {
     pub n_cpus: usize,
     /// Numbers of those CPUs on this host, in the order in which the workload counts them.
     pub cpus: Vec<u32>,
-    /// Threads in the order in which they were made.
-    pub threads: Vec<PlayedThread>,
-    /// What the threads noted, in order of time.
+    /// Tasks in the order in which they were made.
+    pub tasks: Vec<PlayedTask>,
+    /// What the tasks noted, in order of time.
     pub notes: Vec<Note>,
     /// What the kernel's tracepoints showed of the time; none where they may not be used.
     pub recording: Option<Recording>,
@@ -32,16 +32,18 @@ pub struct Played {
     pub remarks: Vec<String>,
 }
 
-/// A thread that played a task.
+/// A task that was played.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlayedThread {
-    /// Its number in the kernel.
+pub struct PlayedTask {
+    /// Number of its thread in the kernel; 0 = it never began.
     pub pid: Pid,
+    /// Number of its process in the kernel, that of the process's first thread.
+    pub process: Pid,
     /// Which template it is of.
     pub template: TemplateId,
     /// Which of the template's tasks it is.
     pub instance: u32,
-    /// Index of the thread that forked it; none = a task of the start.
+    /// Index of the task that forked it; none = a task of the start.
     pub parent: Option<usize>,
     /// When it was made; for a task of the start the start.
     pub born: Time,
@@ -51,7 +53,7 @@ pub struct PlayedThread {
     pub counts: Counts,
 }
 
-/// What `/proc/…/schedstat` and `status` tell of a thread, as it ends.
+/// What `/proc/…/schedstat` and `status` tell of a task, as it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// CPU time.
@@ -64,18 +66,18 @@ pub struct Counts {
     pub involuntary: u64,
 }
 
-/// Something a thread did that no tracepoint shows.
+/// Something a task did that no tracepoint shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     /// When.
     pub time: Time,
-    /// Index of the thread.
-    pub thread: usize,
+    /// Index of the task.
+    pub task: usize,
     /// What.
     pub what: Noted,
 }
 
-/// What a thread noted.
+/// What a task noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
     /// It counted `n` under a mark.
@@ -94,7 +96,7 @@ pub enum Noted {
     },
     /// It finished work that was due.
     Deadline {
-        /// The timer expiry it counts from; none = the thread's last wake-up.
+        /// The timer expiry it counts from; none = the task's last wake-up.
         release: Option<Time>,
         /// The allowance.
         within: Nanos,
@@ -104,7 +106,7 @@ pub enum Noted {
         /// The return.
         until: Time,
     },
-    /// It stands for the replacement of the program image.
+    /// It asked for another program image, and was balanced.
     Exec,
     /// Its parameters changed.
     Sched {

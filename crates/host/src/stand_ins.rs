@@ -5,6 +5,8 @@ use schedlab_policy_api::SchedClass;
 use schedlab_workload::ir::{Op, ProcessSpec, Workload};
 use schedlab_workload::{Invalid, Place};
 
+use crate::lender::AVAILABLE;
+
 /// The first thing that no kernel can play, with its place.
 pub(crate) fn refusal(workload: &Workload) -> Option<Invalid> {
     let message = "SCHED_ISO is a class of the BFS and staircase patches; this kernel has none";
@@ -35,20 +37,28 @@ pub(crate) fn stand_ins(workload: &Workload) -> Vec<String> {
             remarks.push(text.to_string());
         }
     };
-    let forks = ops().any(|op| matches!(op, Op::Fork { thread: false, .. }));
+    let processes_differ = if AVAILABLE {
+        "processes share one address space: a switch between them flushes no TLB, and a fork copies \
+         no page tables"
+    } else {
+        "processes are played as threads of one process on this architecture: switches between \
+         them change no address space"
+    };
+    let forks = ops().any(|op| match op {
+        Op::Fork { template, thread: false } => {
+            workload.tasks[template.0 as usize].process == ProcessSpec::Own
+        }
+        _ => false,
+    });
     let own = workload.tasks.iter().filter(|t| t.at_start && t.process == ProcessSpec::Own);
-    tell(
-        forks || own.count() > 1,
-        "processes are played as threads of one process: switches between them change no address \
-         space",
-    );
+    tell(forks || own.count() > 1, processes_differ);
     tell(
         workload.tasks.iter().any(|task| task.process == ProcessSpec::Kernel),
-        "kernel threads are played as threads of this process",
+        "kernel threads are played as threads of a process, which have an address space",
     );
     tell(
         ops().any(|op| matches!(op, Op::Exec)),
-        "exec is played without a new image: the thread keeps its CPU, nothing is balanced",
+        "exec is balanced, but the program image stays: the kernel refuses a file of no known format",
     );
     tell(
         ops().any(|op| matches!(op, Op::Kernel(_) | Op::SignalTaking { .. })),

@@ -2,12 +2,14 @@
 //! A task as others see it: who it is, how it is woken, its children.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::thread::futex;
 use schedlab_workload::ir::TemplateId;
 
-/// Locks; a thread that panicked ends the play anyway.
+use crate::calls::Address;
+
+/// Locks; a task that panicked ends the play anyway.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -29,7 +31,16 @@ pub(crate) struct Family {
     pub(crate) waiting: Waiting,
 }
 
-/// A task that a thread plays.
+/// The process of one task or several.
+#[derive(Debug, Default)]
+pub(crate) struct Process {
+    /// Its number in the kernel; 0 = not running yet.
+    tgid: AtomicU32,
+    /// Threads in it besides its first.
+    pub(crate) threads: AtomicU32,
+}
+
+/// A task as it is played.
 #[derive(Debug)]
 pub(crate) struct Task {
     /// Index in the order of making.
@@ -37,8 +48,9 @@ pub(crate) struct Task {
     pub(crate) template: TemplateId,
     pub(crate) instance: u32,
     pub(crate) parent: Option<Weak<Task>>,
-    /// Kernel's number of the thread; 0 = not running yet.
-    pub(crate) tid: AtomicU32,
+    pub(crate) process: Arc<Process>,
+    /// Kernel's number of its thread; 0 = not running yet.
+    tid: AtomicU32,
     /// Whether a fatal signal was sent to it.
     pub(crate) killed: AtomicBool,
     pub(crate) in_sigwait: AtomicBool,
@@ -59,6 +71,7 @@ impl Task {
         template: TemplateId,
         instance: u32,
         parent: Option<Weak<Task>>,
+        process: Arc<Process>,
         waits: bool,
     ) -> Self {
         Self {
@@ -66,6 +79,7 @@ impl Task {
             template,
             instance,
             parent,
+            process,
             tid: AtomicU32::new(0),
             killed: AtomicBool::new(false),
             in_sigwait: AtomicBool::new(false),
@@ -97,11 +111,17 @@ impl Task {
         let _ = futex::wake(&self.woken, futex::Flags::PRIVATE, 1);
     }
 
-    /// Its thread number, once it runs.
-    pub(crate) fn tid(&self) -> Option<u32> {
+    /// It runs, and signals reach it there from now on.
+    pub(crate) fn found_at(&self, at: Address) {
+        self.process.tgid.store(at.tgid, Ordering::Release);
+        self.tid.store(at.tid, Ordering::Release);
+    }
+
+    /// Where signals reach it, once it runs.
+    pub(crate) fn address(&self) -> Option<Address> {
         match self.tid.load(Ordering::Acquire) {
             0 => None,
-            tid => Some(tid),
+            tid => Some(Address { tgid: self.process.tgid.load(Ordering::Acquire), tid }),
         }
     }
 

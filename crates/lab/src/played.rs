@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! Plays on this host as results: what tracepoints showed of our threads becomes the stream of
+//! Plays on this host as results: what tracepoints showed of our tasks becomes the stream of
 //! events that figures are computed from.
 //!
 //! With a recording every figure is exact. Without one the kernel's own counts give times and
@@ -81,24 +81,24 @@ fn from_events(workload: &Workload, played: &Played, translation: &Translation) 
     for (now, step) in &translation.steps {
         match *step {
             Step::Event(event) => metered.event(*now, &event),
-            Step::Bind { task, thread } => {
-                let thread = &played.threads[thread];
-                metered.bind(task, thread.template, thread.instance);
+            Step::Bind(task) => {
+                let of = &played.tasks[task.index()];
+                metered.bind(task, of.template, of.instance);
             }
         }
     }
     metered.finish(Time::ZERO + played.end.saturating_since(played.start))
 }
 
-/// Figures from the kernel's counts of each thread.
+/// Figures from the kernel's counts of each task.
 fn from_counts(workload: &Workload, played: &Played) -> RunFigures {
     let mut metered = Metered::new(workload, played.n_cpus, Nanos::ZERO);
     let zero = |at: Time| Time::ZERO + at.min(played.end).saturating_since(played.start);
     // Marks, deadlines and lives go the usual way; the times of tasks are filled in afterwards.
     let mut steps: Vec<(Time, usize, u8)> = Vec::new();
-    for (index, thread) in played.threads.iter().enumerate() {
-        steps.push((zero(thread.born), index, 0));
-        if let Some(exit) = thread.exit.filter(|exit| *exit <= played.end) {
+    for (index, one) in played.tasks.iter().enumerate() {
+        steps.push((zero(one.born), index, 0));
+        if let Some(exit) = one.exit.filter(|exit| *exit <= played.end) {
             steps.push((zero(exit), index, 2));
         }
     }
@@ -106,37 +106,34 @@ fn from_counts(workload: &Workload, played: &Played) -> RunFigures {
     let mut notes = played.notes.iter().peekable();
     for (now, index, kind) in steps {
         while let Some(note) = notes.next_if(|note| zero(note.time) < now) {
-            tell(&mut metered, zero(note.time), note.thread, note.what, played.start);
+            tell(&mut metered, zero(note.time), note.task, note.what, played.start);
         }
         let task = TaskId::from_index(index);
-        let thread = &played.threads[index];
+        let one = &played.tasks[index];
         if kind == 0 {
-            let parent = thread.parent.map(TaskId::from_index);
+            let parent = one.parent.map(TaskId::from_index);
             metered.event(now, &SchedEvent::ProcessFork { task, parent });
-            metered.bind(task, thread.template, thread.instance);
+            metered.bind(task, one.template, one.instance);
         } else {
             let cpu = schedlab_units::CpuId(0);
             metered.event(now, &SchedEvent::ProcessExit { task, cpu });
         }
     }
     for note in notes {
-        tell(&mut metered, zero(note.time), note.thread, note.what, played.start);
+        tell(&mut metered, zero(note.time), note.task, note.what, played.start);
     }
-    let rows: Vec<usize> = played
-        .threads
-        .iter()
-        .map(|thread| metered.row_index(thread.template, thread.instance))
-        .collect();
+    let rows: Vec<usize> =
+        played.tasks.iter().map(|one| metered.row_index(one.template, one.instance)).collect();
     let mut figures = metered.finish(zero(played.end));
-    for (thread, row) in played.threads.iter().zip(rows) {
+    for (one, row) in played.tasks.iter().zip(rows) {
         let Some(task) = figures.tasks.iter_mut().find(|task| task.id as usize == row) else {
             continue;
         };
-        add_counts(&mut task.figures, thread.counts.run, thread.counts.wait.unwrap_or_default());
-        task.figures.voluntary += thread.counts.voluntary;
-        task.figures.involuntary += thread.counts.involuntary;
-        figures.totals.voluntary += thread.counts.voluntary;
-        figures.totals.involuntary += thread.counts.involuntary;
+        add_counts(&mut task.figures, one.counts.run, one.counts.wait.unwrap_or_default());
+        task.figures.voluntary += one.counts.voluntary;
+        task.figures.involuntary += one.counts.involuntary;
+        figures.totals.voluntary += one.counts.voluntary;
+        figures.totals.involuntary += one.counts.involuntary;
     }
     for group in &mut figures.groups {
         *group = sum_of(group, &figures.tasks);
@@ -169,8 +166,8 @@ fn sum_of(group: &GroupFigures, tasks: &[schedlab_metrics::TaskFigures]) -> Grou
     GroupFigures { name: group.name.clone(), figures: sum }
 }
 
-fn tell(metered: &mut Metered, now: Time, thread: usize, what: Noted, start: Time) {
-    let task = TaskId::from_index(thread);
+fn tell(metered: &mut Metered, now: Time, index: usize, what: Noted, start: Time) {
+    let task = TaskId::from_index(index);
     if let Some(event) = noted(task, what, start, Time::ZERO) {
         metered.event(now, &event);
     }

@@ -2,7 +2,8 @@
 //! From the tracepoints of a play to the events of its tasks.
 //!
 //! Rules (docs/play.md has them in prose):
-//! - Tasks are the threads of the play; all other threads of the host count as nobody, but the time
+//! - Tasks are the threads that play one, each process's first among them; all other threads of the
+//!   host count as nobody, but the time
 //!   they take from our CPUs is summed.
 //! - Events before the start only tell what a thread does at the start.
 //! - A life begins with the fork, or at the start, and ends with `sched_process_exit`; what the
@@ -11,6 +12,8 @@
 //! - A kernel may begin to wake a thread before its switch away is written. A thread that comes back
 //!   without a wake-up in between was woken at the moment it left.
 //! - A runnable thread that leaves within its own `sched_yield` has yielded.
+
+mod switch;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,13 +32,8 @@ use crate::unseen::{Unseen, with_unseen_switches};
 pub(crate) enum Step {
     /// An event.
     Event(SchedEvent),
-    /// The task, just forked, is this thread of the play.
-    Bind {
-        /// The task.
-        task: TaskId,
-        /// Index of the thread.
-        thread: usize,
-    },
+    /// The task was just forked: the one with this index in the play.
+    Bind(TaskId),
 }
 
 /// A play as events.
@@ -73,7 +71,7 @@ struct Task {
 
 struct Translator<'p> {
     played: &'p Played,
-    /// Threads by their number in the kernel.
+    /// Tasks by the number of their thread in the kernel.
     index: BTreeMap<Pid, usize>,
     tasks: Vec<Task>,
     /// By CPU as the workload counts them: since when somebody else has been running.
@@ -86,8 +84,9 @@ struct Translator<'p> {
 
 /// Translates `recording`, made while `played` took place.
 pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
-    let threads = played.threads.iter().enumerate();
-    let tasks = played.threads.iter().map(|_| Task {
+    // A task that never began has no number; 0 is the kernel's idle task.
+    let begun = played.tasks.iter().enumerate().filter(|(_, task)| task.pid != Pid(0));
+    let tasks = played.tasks.iter().map(|_| Task {
         state: State::Away,
         woken: Time::ZERO,
         yields_until: Time::ZERO,
@@ -97,7 +96,7 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
     });
     let mut translator = Translator {
         played,
-        index: threads.map(|(index, thread)| (thread.pid, index)).collect(),
+        index: begun.map(|(index, played)| (played.pid, index)).collect(),
         tasks: tasks.collect(),
         foreign_since: vec![None; played.n_cpus],
         out: Translation::default(),
@@ -115,7 +114,7 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
             translator.begin();
         }
         while let Some(note) = notes.next_if(|note| note.time <= record.time) {
-            translator.note(note.time, note.thread, note.what);
+            translator.note(note.time, note.task, note.what);
         }
         translator.record(record, unwoken.contains(&at));
     }
@@ -123,7 +122,7 @@ pub(crate) fn translate(played: &Played, recording: &Recording) -> Translation {
         translator.begin();
     }
     for note in notes {
-        translator.note(note.time, note.thread, note.what);
+        translator.note(note.time, note.task, note.what);
     }
     translator.finish()
 }
@@ -182,7 +181,7 @@ impl Translator<'_> {
         self.begun = true;
         let start = self.played.start;
         for index in 0..self.tasks.len() {
-            if self.played.threads[index].parent.is_some() {
+            if self.played.tasks[index].parent.is_some() {
                 self.tasks[index].state = State::Away;
             } else {
                 let before = self.tasks[index].state;
@@ -212,7 +211,7 @@ impl Translator<'_> {
         let parent = parent.map(TaskId::from_index);
         self.emit(at, SchedEvent::ProcessFork { task, parent });
         let now = self.now(at);
-        self.out.steps.push((now, Step::Bind { task, thread: index }));
+        self.out.steps.push((now, Step::Bind(task)));
         (self.tasks[index].state, self.tasks[index].born) = (State::New, true);
     }
 
@@ -223,7 +222,7 @@ impl Translator<'_> {
             && !self.tasks[index].born
         {
             self.repaired += 1;
-            self.born(at, index, self.played.threads[index].parent);
+            self.born(at, index, self.played.tasks[index].parent);
         }
     }
 
@@ -249,15 +248,15 @@ impl Translator<'_> {
         self.emit(at, switch);
     }
 
-    fn note(&mut self, at: Time, thread: usize, what: Noted) {
+    fn note(&mut self, at: Time, index: usize, what: Noted) {
         if let Noted::Yield { until } = what {
-            self.tasks[thread].yields_until = until;
+            self.tasks[index].yields_until = until;
         }
-        let (task, woken) = (TaskId::from_index(thread), self.tasks[thread].woken);
+        let (task, woken) = (TaskId::from_index(index), self.tasks[index].woken);
         // Parameters that are set before the start are those of the start.
         let at = if matches!(what, Noted::Sched { .. }) { at.max(self.played.start) } else { at };
         if self.begun
-            && self.tasks[thread].state != State::Away
+            && self.tasks[index].state != State::Away
             && let Some(event) = noted(task, what, self.played.start, woken)
         {
             self.emit(at, event);
@@ -310,7 +309,7 @@ impl Translator<'_> {
 
     fn fork(&mut self, at: Time, child: Pid) {
         let Some(index) = self.index.get(&child).copied() else { return };
-        let parent = self.played.threads[index].parent;
+        let parent = self.played.tasks[index].parent;
         if parent.is_some() && self.begun && !self.tasks[index].born {
             self.born(at, index, parent);
         }
@@ -346,123 +345,6 @@ impl Translator<'_> {
         self.tasks[index].woken = self.now(at);
         self.emit(at, SchedEvent::Waking { task, waker, this_cpu: here, target });
         self.emit(at, SchedEvent::Wakeup { task, cpu: target });
-    }
-
-    fn switch(&mut self, at: Time, cpu: CpuId, prev: Pid, state: RecordedState, next: Pid) {
-        self.bear(at, prev);
-        self.bear(at, next);
-        let ours = |pid: Pid| self.index.get(&pid).copied();
-        let (leaving, coming) = (ours(prev), ours(next));
-        let mut out = None;
-        if let Some(index) = leaving {
-            if !self.begun {
-                self.tasks[index].state = match state {
-                    RecordedState::Runnable | RecordedState::Preempted => State::Queued,
-                    _ => State::Asleep,
-                };
-            }
-            let task = &mut self.tasks[index];
-            if self.begun && task.state != State::Running && task.state != State::Away {
-                // Its coming was lost.
-                self.repair(at, index, cpu);
-            }
-            out = self.leaves(at, index, state);
-        }
-        let mut next_task = None;
-        if let Some(index) = coming {
-            self.tasks[index].cpu = cpu;
-            if !self.begun {
-                self.tasks[index].state = State::Running;
-            } else if self.tasks[index].state != State::Away {
-                self.provide(at, index, cpu);
-                self.tasks[index].state = State::Running;
-                next_task = Some(TaskId::from_index(index));
-            }
-        }
-        let is_idle = next == Pid(0);
-        let is_foreign = coming.is_none() && !is_idle;
-        self.count_foreign(at, cpu, is_foreign);
-        let mode = if is_idle { CpuMode::Idle } else { CpuMode::Busy };
-        self.emit(at, SchedEvent::CpuMode { cpu, mode });
-        let (prev_task, prev_state) = match out {
-            Some((task, state)) => (Some(task), state),
-            None => (None, PrevState::Preempted),
-        };
-        if prev_task.is_some() || next_task.is_some() {
-            self.emit(at, SchedEvent::Switch { cpu, prev: prev_task, prev_state, next: next_task });
-        }
-    }
-
-    /// What a task that leaves its CPU does from now on; none = it is no task any more.
-    fn leaves(
-        &mut self,
-        at: Time,
-        index: usize,
-        state: RecordedState,
-    ) -> Option<(TaskId, PrevState)> {
-        let task = &mut self.tasks[index];
-        let id = TaskId::from_index(index);
-        if task.state == State::Away {
-            let last = std::mem::replace(&mut task.leaves, false);
-            return last.then_some((id, PrevState::Zombie));
-        }
-        if !self.begun {
-            return None;
-        }
-        let yields = at <= task.yields_until;
-        let (next, state) = match state {
-            RecordedState::Runnable if yields => (State::Queued, PrevState::Yielded),
-            RecordedState::Runnable | RecordedState::Preempted => {
-                (State::Queued, PrevState::Preempted)
-            }
-            RecordedState::Sleeping => (State::Asleep, PrevState::Sleeping),
-            RecordedState::Uninterruptible => (State::Asleep, PrevState::Uninterruptible),
-            RecordedState::Exited => {
-                let cpu = task.cpu;
-                task.state = State::Away;
-                self.emit(at, SchedEvent::ProcessExit { task: id, cpu });
-                return Some((id, PrevState::Zombie));
-            }
-        };
-        task.state = next;
-        Some((id, state))
-    }
-
-    /// Lets a task wait that comes to a CPU although nothing woke it: an event was lost.
-    fn provide(&mut self, at: Time, index: usize, cpu: CpuId) {
-        match self.tasks[index].state {
-            State::New => self.first_wakeup(at, index),
-            State::Asleep => {
-                self.repaired += 1;
-                self.woken(at, index, None, cpu, cpu);
-            }
-            State::Running => {
-                // Its leaving was lost.
-                self.repaired += 1;
-                let prev = Some(TaskId::from_index(index));
-                let prev_state = PrevState::Preempted;
-                self.emit(at, SchedEvent::Switch { cpu, prev, prev_state, next: None });
-            }
-            State::Queued | State::Away => {}
-        }
-    }
-
-    /// Makes a task current that leaves a CPU to which it never came.
-    fn repair(&mut self, at: Time, index: usize, cpu: CpuId) {
-        self.repaired += 1;
-        self.tasks[index].cpu = cpu;
-        self.provide(at, index, cpu);
-        self.comes(at, index);
-    }
-
-    fn count_foreign(&mut self, at: Time, cpu: CpuId, is_foreign: bool) {
-        let since = &mut self.foreign_since[cpu.index()];
-        if let Some(since) = since.take()
-            && self.begun
-        {
-            self.out.foreign += at.saturating_since(since.max(self.played.start));
-        }
-        *since = is_foreign.then_some(at);
     }
 
     fn finish(mut self) -> Translation {

@@ -2,7 +2,7 @@
 //! Plays become figures: made recordings of which every figure is known.
 
 use proptest::prelude::*;
-use schedlab_host::played::{Counts, Note, Noted, Played, PlayedThread};
+use schedlab_host::played::{Counts, Note, Noted, Played, PlayedTask};
 use schedlab_lab::played::{PlayedAs, result_of};
 use schedlab_lab::result::RunResult;
 use schedlab_policy_api::{
@@ -43,9 +43,10 @@ fn waking(ns: u64, cpu: u32, by: u32, pid: u32, target: u32) -> TraceRecord {
     record(ns, cpu, by, RecordEvent::Waking { pid, comm, prio, target_cpu })
 }
 
-fn thread(pid: u32, template: u32, parent: Option<usize>, born: u64) -> PlayedThread {
-    PlayedThread {
+fn task(pid: u32, template: u32, parent: Option<usize>, born: u64) -> PlayedTask {
+    PlayedTask {
         pid: Pid(pid),
+        process: Pid(pid),
         template: TemplateId(template),
         instance: 0,
         parent,
@@ -74,7 +75,7 @@ fn played(records: Vec<TraceRecord>, end: u64) -> Played {
         end: at(end),
         n_cpus: 2,
         cpus: vec![0, 1],
-        threads: vec![thread(10, 0, None, 0), thread(11, 1, None, 0), thread(12, 2, Some(0), 0)],
+        tasks: vec![task(10, 0, None, 0), task(11, 1, None, 0), task(12, 2, Some(0), 0)],
         recording: Some(Recording { records, n_cpus: 2, ..Recording::default() }),
         complete: true,
         ..Played::default()
@@ -90,8 +91,6 @@ use RecordedState::{Exited, Preempted, Runnable, Sleeping};
 
 #[test]
 fn every_figure_of_a_small_play_is_known() {
-    let mut threads = played(vec![], 1000);
-    threads.recording = None;
     let records = vec![
         // Before the start: both sleep.
         switch(0, 0, 10, Sleeping, 0),
@@ -124,7 +123,7 @@ fn every_figure_of_a_small_play_is_known() {
         switch(700, 0, 10, Sleeping, 0),
     ]);
     let mut play = played(records, 1000);
-    play.notes = vec![Note { time: at(600), thread: 0, what: Noted::Latency { mark: 0, ns: 42 } }];
+    play.notes = vec![Note { time: at(600), task: 0, what: Noted::Latency { mark: 0, ns: 42 } }];
     let (result, _) = result(&play);
     let row = |name: &str| {
         let task = result.figures.tasks.iter().find(|task| task.name == name).expect("a row");
@@ -173,7 +172,7 @@ fn yield_is_told_from_preemption_by_the_thread_itself() {
         switch(40, 0, 10, Runnable, OTHER),
     ];
     let mut play = played(records, 100);
-    play.notes = vec![Note { time: at(24), thread: 0, what: Noted::Yield { until: at(31) } }];
+    play.notes = vec![Note { time: at(24), task: 0, what: Noted::Yield { until: at(31) } }];
     let (result, _) = result(&play);
     let a = result.figures.tasks[0].figures;
     assert_eq!((a.involuntary, a.preemptions), (2, 1));
@@ -183,14 +182,14 @@ fn yield_is_told_from_preemption_by_the_thread_itself() {
 fn counts_of_the_kernel_give_times_without_tracepoints() {
     let mut play = played(vec![], 1000);
     play.recording = None;
-    play.threads[0].counts = Counts {
+    play.tasks[0].counts = Counts {
         run: Nanos::from_ns(300),
         wait: Some(Nanos::from_ns(100)),
         voluntary: 5,
         involuntary: 2,
     };
-    play.threads[1].counts.run = Nanos::from_ns(5000);
-    play.threads[2].exit = Some(at(400));
+    play.tasks[1].counts.run = Nanos::from_ns(5000);
+    play.tasks[2].exit = Some(at(400));
     let (result, remarks) = result(&play);
     let row = |index: usize| {
         let f = result.figures.tasks[index].figures;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `schedlab play`: a workload as real threads, beside simulations of the same.
+//! `schedlab play`: a workload as real processes and threads, beside simulations of the same.
 
 use schedlab_report::output_by_name;
 
@@ -204,7 +204,7 @@ mod linux {
                 Failure::located(Exit::Input, &loaded.file, &fault, &source_of(loaded))
             }
             PlayError::Fault(fault) => Failure::new(Exit::Input, fault),
-            PlayError::Lacks(_) => Failure::new(Exit::Host, error),
+            PlayError::Lacks(_) | PlayError::Killed { .. } => Failure::new(Exit::Host, error),
         }
     }
 

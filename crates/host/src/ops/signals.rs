@@ -30,8 +30,8 @@ impl Player {
                 let targets = self.shared.targets(SignalTarget::Template(template), &self.me);
                 for target in targets {
                     target.killed.store(true, Ordering::Release);
-                    if let Some(tid) = target.tid() {
-                        calls::nudge(tid);
+                    if let Some(address) = target.address() {
+                        calls::nudge(address);
                     }
                 }
                 Ok(())
@@ -77,9 +77,9 @@ impl Player {
 }
 
 fn post(target: &Arc<Task>) {
-    if let Some(tid) = target.tid()
+    if let Some(address) = target.address()
         && !target.gone.load(Ordering::Acquire)
     {
-        calls::signal(tid);
+        calls::signal(address);
     }
 }

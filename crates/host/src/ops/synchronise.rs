@@ -10,8 +10,8 @@ use schedlab_workload::ir::{MarkId, ObjectId, Op};
 use super::{Cut, Flow, Player};
 use crate::calls;
 use crate::objects::{Queue, sleep_in, wake_some};
-use crate::play::Shared;
 use crate::played::Noted;
+use crate::shared::Shared;
 use crate::task::lock;
 
 impl Player {
