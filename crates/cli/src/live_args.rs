@@ -32,7 +32,7 @@ pub(crate) struct LiveArgs {
     #[arg(long)]
     pub(crate) poll: bool,
     /// How long the host looks for more to do before it sleeps
-    #[arg(long, value_name = "TIME", default_value = "20us", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = duration)]
     pub(crate) linger: Nanos,
     /// The kernel's own scheduler takes over when the host is silent for this long
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]

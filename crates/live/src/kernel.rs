@@ -12,8 +12,6 @@ use crate::message::{Decision, Message, Run};
 /// Totals of the relay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Records sent.
-    pub records: u64,
     /// Records lost because the ring was full.
     pub ring_full: u64,
     /// Decisions carried out.
@@ -38,9 +36,8 @@ pub struct Counters {
 
 impl Counters {
     /// The totals with their names, in the order of reports.
-    pub fn named(&self) -> [(&'static str, u64); 11] {
+    pub fn named(&self) -> [(&'static str, u64); 10] {
         [
-            ("records", self.records),
             ("dispatched", self.dispatched),
             ("direct", self.direct),
             ("rejected", self.rejected),

@@ -143,7 +143,7 @@ pub const REJECT_PINNED: u64 = 4;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Msg {
-    /// CLOCK_MONOTONIC in ns when it was written.
+    /// CLOCK_MONOTONIC in ns when it was written; 0 = just after the record before it.
     pub t_ns: u64,
     /// CPU time in ns of the task since its last record.
     pub run_ns: u64,

@@ -273,7 +273,6 @@ impl Kernel for Relay<'_> {
     fn counters(&mut self) -> Counters {
         let c = &self.bss().counters;
         Counters {
-            records: c.records,
             ring_full: c.ring_full,
             dispatched: c.dispatched,
             rejected: c.rejected,

@@ -20,6 +20,8 @@ use crate::message::Message;
 const HOST_PRIORITY: i32 = 50;
 /// Longest sleep of the host; at least as often it looks whether the run is over.
 const LOOK: Duration = Duration::from_millis(20);
+/// Instructions to pause between two looks of a polling host.
+const PAUSES: u32 = 16;
 /// After this long without a record `explain` is told once.
 const QUIET: Duration = Duration::from_millis(100);
 
@@ -208,6 +210,11 @@ impl Loop {
         tap: &mut impl FnMut(&[Message]),
     ) -> io::Result<()> {
         kernel.drain(Duration::ZERO, &mut self.batch)?;
+        if self.batch.is_empty() && matches!(options.mode, HostMode::Polling(_)) {
+            // The thread's core may serve another CPU as well.
+            (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            kernel.drain(Duration::ZERO, &mut self.batch)?;
+        }
         let patience = if self.batch.is_empty() { host.patience(LOOK) } else { Duration::ZERO };
         if self.batch.is_empty() && !options.linger.is_zero() {
             let until = Instant::now() + options.linger.min(patience);

@@ -134,7 +134,12 @@ mod built_in {
             },
             session: SessionOptions {
                 mode,
-                linger: duration(args.linger),
+                // A host that polls needs none, and on a single CPU it would only be in the way.
+                linger: if args.poll || allowed.len() == 1 {
+                    Duration::ZERO
+                } else {
+                    duration(args.linger)
+                },
                 start: Some(Start { words: args.command.clone(), cpus, as_ext: !whole_system }),
                 explain: args.explain,
                 fault: args.fault.as_deref().map(fault).transpose()?,

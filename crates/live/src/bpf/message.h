@@ -51,7 +51,7 @@ enum {
 enum { REJECT_GONE = 1, REJECT_STALE = 2, REJECT_CPU = 3, REJECT_PINNED = 4 };
 
 struct msg {
-	u64 t_ns;		/* CLOCK_MONOTONIC when it was written			*/
+	u64 t_ns;		/* CLOCK_MONOTONIC when it was written; 0: as the one before	*/
 	u64 run_ns;		/* CPU time of the task since its last record		*/
 	u32 pid;		/* thread; 0 where none					*/
 	u32 lease;		/* counts the times that the task was handed over	*/
@@ -97,14 +97,14 @@ struct commit {
 
 /* Totals that only grow; the host reads them. */
 struct counters {
-	u64 records, ring_full, dispatched, rejected, revoked, fallback, rescued, kicks, retries,
-	    kernel_threads, direct, silent;
+	u64 ring_full, dispatched, rejected, revoked, fallback, rescued, kicks, retries,
+	    kernel_threads, direct;
 };
 
 _Static_assert(sizeof(struct msg) == 56, "message.rs has the same size");
 _Static_assert(sizeof(struct long_msg) == 56 + 16 + 128, "message.rs has the same size");
 _Static_assert(sizeof(struct slot) == 64, "message.rs has the same size");
 _Static_assert(sizeof(struct commit) == 256, "message.rs has the same size");
-_Static_assert(sizeof(struct counters) == 96, "message.rs has the same size");
+_Static_assert(sizeof(struct counters) == 80, "message.rs has the same size");
 
 #endif

@@ -161,9 +161,9 @@ static u64 take_run(struct task_struct *p, struct task_ctx *tc)
 	return span;
 }
 
-static void fill(struct msg *m, u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags)
+static void fill_at(struct msg *m, u64 t_ns, u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags)
 {
-	m->t_ns = bpf_ktime_get_ns();
+	m->t_ns = t_ns;
 	m->run_ns = 0;
 	m->pid = pid;
 	m->lease = lease;
@@ -172,6 +172,11 @@ static void fill(struct msg *m, u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags
 	m->flags = flags;
 	m->a = m->b = 0;
 	m->c = 0;
+}
+
+static void fill(struct msg *m, u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags)
+{
+	fill_at(m, bpf_ktime_get_ns(), kind, pid, lease, cpu, flags);
 }
 
 static struct msg *open_msg(u16 kind, u32 pid, u32 lease, s32 cpu, u32 flags)
@@ -202,7 +207,6 @@ static void send(void *m, bool silent)
 	u64 flags = BPF_RB_NO_WAKEUP;
 	struct msg *wake;
 
-	count(&counters.records);
 	if (!silent && host_sleeps())
 		flags = BPF_RB_FORCE_WAKEUP;
 	bpf_ringbuf_submit(m, flags);
@@ -377,8 +381,10 @@ static bool pick_directly(s32 cpu)
 	if (is_ours(p, tc) && tc->queued && !p->migration_disabled &&
 	    bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
 	    (!p->on_cpu || scx_bpf_task_cpu(p) == cpu)) {
-		m = open_msg(MSG_RUN, p->pid, tc->lease + 1, cpu, F_DIRECT);
+		/* The stamp is left out: the record about the task that left the CPU is just before it. */
+		m = bpf_ringbuf_reserve(&ring, sizeof(*m), 0);
 		if (m) {
+			fill_at(m, 0, MSG_RUN, p->pid, tc->lease + 1, cpu, F_DIRECT);
 			begin_directly(p, tc, cpu);
 			send(m, true);
 			runs = true;
