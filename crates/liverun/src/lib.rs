@@ -169,6 +169,10 @@ fn live_counts(counters: &Counters, totals: &Totals) -> Vec<(String, i64)> {
         ("cpus_taken", totals.taken),
         ("disagreed", totals.disagreed),
         ("odd", strangers + unseen_runs + lost_tasks + after_exit),
+        ("odd_strangers", strangers),
+        ("odd_unseen_runs", unseen_runs),
+        ("odd_lost_tasks", lost_tasks),
+        ("odd_after_exit", after_exit),
     ];
     let all = host.into_iter().chain(counters.named());
     all.map(|(name, n)| (format!("live_{name}"), i64::try_from(n).unwrap_or(i64::MAX))).collect()

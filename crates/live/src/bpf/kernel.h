@@ -119,6 +119,9 @@ void scx_bpf_dsq_insert___new(struct task_struct *p, u64 dsq, u64 slice, u64 fla
 bool scx_bpf_consume___old(u64 dsq) __ksym __weak;
 bool scx_bpf_dsq_move_to_local___new(u64 dsq) __ksym __weak;
 s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle) __ksym;
+const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
+void scx_bpf_put_idle_cpumask(const struct cpumask *mask) __ksym;
+u32 bpf_cpumask_any_and_distribute(const struct cpumask *a, const struct cpumask *b) __ksym;
 s32 scx_bpf_create_dsq(u64 dsq, s32 node) __ksym;
 s32 scx_bpf_dsq_nr_queued(u64 dsq) __ksym;
 void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;

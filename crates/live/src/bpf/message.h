@@ -45,7 +45,7 @@ enum {
 #define F_EXITING	(1u << 7)	/* BLOCK, LEAVE: the task exits			*/
 #define F_REJECTED	(1u << 8)	/* PICK: the last decision could not be used	*/
 #define F_FORKED	(1u << 9)	/* JOIN: by fork; else it was there before	*/
-#define F_DIRECT	(1u << 10)	/* ENQ: the idle CPU `cpu` was given it at once	*/
+#define F_DIRECT	(1u << 10)	/* ENQ, RUN: `cpu` runs it without a decision	*/
 
 /* Why a decision was rejected, in `a` of MSG_PICK. After CPU and PINNED the task still waits. */
 enum { REJECT_GONE = 1, REJECT_STALE = 2, REJECT_CPU = 3, REJECT_PINNED = 4 };

@@ -55,6 +55,7 @@ struct run current_run[MAX_CPUS];
 u32 waiting;
 u32 queued;
 u32 last_queued;			/* the pid that was added last				*/
+u32 host_cpu;				/* where the host runs now, and one more; 0: it sleeps	*/
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -76,6 +77,8 @@ struct task_ctx {
 	u32 is_new;		/* forked, not yet queued				*/
 	u32 joined;
 	u32 queued;		/* counts in `queued`					*/
+	u32 direct;		/* flags of the MSG_ENQ to be sent when it runs		*/
+	u32 waker, waker_cpu;	/* fields of that					*/
 	u32 exit_reported;	/* MSG_BLOCK with F_EXITING was sent			*/
 };
 
@@ -202,21 +205,25 @@ static bool host_sleeps(void)
 	return !polling && !now_in(&host_awake);
 }
 
-static void send(void *m, bool silent)
+static void wake_host(void)
 {
-	u64 flags = BPF_RB_NO_WAKEUP;
-	struct msg *wake;
+	struct msg *wake = host_sleeps() ? bpf_ringbuf_reserve(&ring, sizeof(*wake), 0) : 0;
 
-	if (!silent && host_sleeps())
-		flags = BPF_RB_FORCE_WAKEUP;
-	bpf_ringbuf_submit(m, flags);
-	if (silent || flags == BPF_RB_FORCE_WAKEUP || !host_sleeps())
-		return;
-	wake = bpf_ringbuf_reserve(&ring, sizeof(*wake), 0);
 	if (wake) {
 		fill(wake, MSG_WAKE, 0, 0, 0, 0);
 		bpf_ringbuf_submit(wake, BPF_RB_FORCE_WAKEUP);
 	}
+}
+
+static void send(void *m, bool silent)
+{
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (!silent && host_sleeps())
+		flags = BPF_RB_FORCE_WAKEUP;
+	bpf_ringbuf_submit(m, flags);
+	if (!silent && flags != BPF_RB_FORCE_WAKEUP)
+		wake_host();
 }
 
 /* A record with name and CPUs of a task. */
@@ -300,8 +307,14 @@ static void ask(s32 cpu)
 {
 	struct msg *m;
 
-	if (!known_cpu(cpu) || !is_policy_cpu(cpu) || asked[cpu])
+	if (!known_cpu(cpu) || !is_policy_cpu(cpu))
 		return;
+	if (asked[cpu]) {
+		/* It was kicked, or the host has left it: what waits was meant for it. */
+		if (idle_dispatch && now_in(&queued))
+			wake_host();
+		return;
+	}
 	m = open_msg(MSG_PICK, 0, 0, cpu, 0);
 	if (m) {
 		set_asked(cpu, 1);
@@ -317,14 +330,6 @@ static bool revoke(u32 cpu)
 	set_asked(cpu, 0);
 	count(&counters.revoked);
 	return true;
-}
-
-/* Facts of a wake-up, for the record about it. */
-static void note_wakeup(struct msg *m, struct task_ctx *tc)
-{
-	m->a = tc->blocked_at ? m->t_ns - tc->blocked_at : 0;
-	m->b = bpf_get_current_task_btf()->pid;
-	m->c = bpf_get_smp_processor_id();
 }
 
 /* The task is the CPU's without our having asked; whatever was decided about it is void. */
@@ -343,25 +348,34 @@ static void begin_directly(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 
 /*
  * Nobody waits, and this CPU does: the policy has said that it would run a woken task at once
- * anyway. The host hears of it when it looks next.
+ * anyway. The record is sent when the task begins to run, after that of the task it follows; the
+ * host reads it when it looks next.
  */
 static bool wake_directly(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 {
-	struct msg *m;
-
-	if (!known_cpu(cpu) || !is_policy_cpu(cpu) || now_in(&queued) ||
-	    now_in(&slots[cpu].state) != SLOT_EMPTY)
+	/* The kernel keeps an exiting task by itself. */
+	if (!known_cpu(cpu) || !is_policy_cpu(cpu) || p->flags & PF_EXITING)
 		return false;
-	m = open_msg(MSG_ENQ, p->pid, tc->lease + 1, cpu,
-		     (tc->is_new ? WHY_FORK : WHY_WAKE) | F_DIRECT | tc->wake_flags |
-		     (tc->unint ? F_UNINT : 0));
-	if (!m)
-		return false;
-	m->run_ns = take_run(p, tc);
-	note_wakeup(m, tc);
+	tc->direct = (tc->is_new ? WHY_FORK : WHY_WAKE) | F_DIRECT | tc->wake_flags |
+		     (tc->unint ? F_UNINT : 0);
+	tc->waker = bpf_get_current_task_btf()->pid;
+	tc->waker_cpu = bpf_get_smp_processor_id();
 	begin_directly(p, tc, cpu);
-	send(m, true);
 	return true;
+}
+
+static void report_direct(struct task_struct *p, struct task_ctx *tc, s32 cpu)
+{
+	struct msg *m = open_msg(MSG_ENQ, p->pid, tc->lease, cpu, tc->direct);
+
+	tc->direct = 0;
+	if (m) {
+		m->run_ns = take_run(p, tc);
+		m->a = tc->blocked_at ? m->t_ns - tc->blocked_at : 0;
+		m->b = tc->waker;
+		m->c = tc->waker_cpu;
+		send(m, true);
+	}
 }
 
 /* The only task that waits goes to a CPU that looks for one, if it may run there. */
@@ -411,7 +425,7 @@ s32 BPF_PROG(relay_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 			  (in_interrupt() ? F_IRQ : 0);
 	if (wake_flags & K(scx_wake_flags, SCX_WAKE_FORK))
 		tc->is_new = 1;
-	if (idle_dispatch && !now_in(&queued)) {
+	if (idle_dispatch && !now_in(&queued) && !(p->flags & PF_EXITING)) {
 		bool idle = false;
 		s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 
@@ -422,6 +436,32 @@ s32 BPF_PROG(relay_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	if (bpf_cpumask_test_cpu(prev_cpu, p->cpus_ptr))
 		return prev_cpu;
 	return bpf_cpumask_first(p->cpus_ptr);
+}
+
+/*
+ * Whether the host must hear at once that `p` waits, under a policy that would not let it disturb a
+ * running task: only if a CPU waits that nobody else sends to work.
+ */
+static bool needs_decision(struct task_struct *p)
+{
+	u32 at = now_in(&host_cpu), others = now_in(&waiting), cpu;
+	const struct cpumask *idle;
+
+	/* The CPU on which the host runs looks for work when the host goes to sleep. */
+	if (at && at <= MAX_CPUS && asked[at - 1])
+		others--;
+	if (!others)
+		return false;
+	if (!idle_dispatch)
+		return true;
+	/* Its mark as idle stays: it would not come back if the CPU found the task gone. */
+	idle = scx_bpf_get_idle_cpumask();
+	cpu = bpf_cpumask_any_and_distribute(p->cpus_ptr, idle);
+	scx_bpf_put_idle_cpumask(idle);
+	if (cpu >= scx_bpf_nr_cpu_ids())
+		return true;
+	scx_bpf_kick_cpu(cpu, K(scx_kick_flags, SCX_KICK_IDLE));
+	return false;
 }
 
 SEC("struct_ops")
@@ -465,6 +505,7 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	if (idle_dispatch && (woken || tc->is_new) && known_cpu(cpu) && asked[cpu] &&
+	    !now_in(&queued) && now_in(&slots[cpu].state) == SLOT_EMPTY &&
 	    wake_directly(p, tc, cpu))
 		return;
 	if (tc->is_new)
@@ -487,12 +528,16 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	m->run_ns = take_run(p, tc);
-	if (why == WHY_WAKE || why == WHY_FORK)
-		note_wakeup(m, tc);
+	if (why == WHY_WAKE || why == WHY_FORK) {
+		m->a = tc->blocked_at ? m->t_ns - tc->blocked_at : 0;
+		m->b = bpf_get_current_task_btf()->pid;
+		m->c = bpf_get_smp_processor_id();
+	}
+	tc->direct = 0;
 	tc->wake_flags = tc->unint = 0;
 	last_queued = p->pid;
 	set_queued(tc, 1);
-	send(m, quiet_enqueue && !now_in(&waiting));
+	send(m, quiet_enqueue && !needs_decision(p));
 }
 
 SEC("struct_ops")
@@ -607,6 +652,10 @@ int BPF_PROG(relay_switch, bool preempt, struct task_struct *prev, struct task_s
 		     (next->prio < MAX_RT_PRIO || (!whole_system && next->policy != SCHED_EXT));
 	struct msg *m;
 
+	if (next->tgid == host_tgid)
+		host_cpu = cpu + 1;
+	else if (prev->tgid == host_tgid)
+		host_cpu = 0;
 	if (cpu >= MAX_CPUS || foreign[cpu] == other)
 		return 0;
 	__sync_lock_test_and_set(&foreign[cpu], other);
@@ -642,6 +691,8 @@ void BPF_PROG(relay_running, struct task_struct *p)
 	if (!is_ours(p, tc))
 		return;
 	pushed_aside[cpu] = 0;
+	if (tc->direct)
+		report_direct(p, tc, cpu);
 	/*
 	 * A request to end this run was lost on a task of a higher class. Not for an exiting task:
 	 * the kernel puts it back itself, under the same lease, and this would never end.
