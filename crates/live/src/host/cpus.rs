@@ -90,11 +90,21 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             return;
         }
         self.task(task).waits = true;
+        if let Some(cpu) = self.current_on(task) {
+            self.leave_forbidden_cpu(task, cpu);
+        }
         if message.msg.a == REJECT_PINNED {
             // Until it is heard of again it may run there only.
             self.task(task).pinned = Some(CpuId::from_index(message.msg.b as usize));
             self.apply_affinity(task);
         }
+    }
+
+    /// The current task of `cpu` goes back to its queue, without a choice of another.
+    pub(super) fn put_back(&mut self, cpu: CpuId) {
+        self.core.take_cpu(self.now, cpu);
+        self.core.return_cpu(self.now, cpu);
+        self.after_switch(cpu, false);
     }
 
     /// Another class has the CPU: its task goes back to its queue, and idle CPUs may want it.
@@ -145,9 +155,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         self.cpus[cpu.index()].asked = false;
         if let Some(other) = self.current_on(task).filter(|other| *other != cpu) {
             // That decision is void: its lease is an old one. The CPU will ask anew.
-            self.core.take_cpu(self.now, other);
-            self.core.return_cpu(self.now, other);
-            self.after_switch(other, false);
+            self.put_back(other);
             self.totals.disagreed += 1;
         }
         if self.core.curr(cpu) != Some(task) {

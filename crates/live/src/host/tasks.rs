@@ -205,7 +205,15 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         match message.why() {
             Why::Class => self.lose(cpu),
             Why::Yield => self.core.yield_task(self.now, cpu),
-            _ => {}
+            _ => self.leave_forbidden_cpu(task, cpu),
+        }
+    }
+
+    /// A policy may keep a task where it runs although it is not allowed there any more (2.4 does),
+    /// the kernel does not: it goes back to its queue.
+    pub(super) fn leave_forbidden_cpu(&mut self, task: TaskId, cpu: CpuId) {
+        if !self.core.tasks().get(task).affinity.contains(cpu) {
+            self.put_back(cpu);
         }
     }
 
