@@ -266,6 +266,9 @@ pub(crate) struct PlayArgs {
     /// this host
     #[arg(long, value_name = "SPEC", value_parser = PolicySpec::parse)]
     pub(crate) beside: Vec<PolicySpec>,
+    /// Also plays the workload under this policy, which runs live for that long
+    #[arg(long, value_name = "SPEC", value_parser = PolicySpec::parse)]
+    pub(crate) live: Vec<PolicySpec>,
     /// Plays on these CPUs only, such as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = CpuSet::parse)]
     pub(crate) cpus: Option<CpuSet>,

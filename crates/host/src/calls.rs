@@ -198,6 +198,9 @@ struct SchedAttr {
     period: u64,
 }
 
+/// The kernel's number of the class that a policy which runs live schedules.
+const SCHED_EXT: i32 = 7;
+
 /// Sets the calling thread's scheduling parameters.
 ///
 /// A slice is asked for by `sched_runtime`, which kernels before 6.12 ignore.
@@ -206,8 +209,10 @@ pub(crate) fn set_sched(
     nice: i32,
     priority: u8,
     slice: Nanos,
+    ext: bool,
 ) -> io::Result<()> {
     let policy = match class {
+        SchedClass::Normal | SchedClass::Batch if ext => SCHED_EXT,
         SchedClass::Normal => libc::SCHED_OTHER,
         SchedClass::Fifo => libc::SCHED_FIFO,
         SchedClass::Rr => libc::SCHED_RR,

@@ -42,7 +42,7 @@ pub(crate) fn watch(shared: &Shared, length: Nanos, stop: &AtomicBool) -> Ending
     let mut ops = shared.workload.programs.iter().flat_map(|program| &program.ops);
     let real_time = shared.workload.tasks.iter().any(uses_rt) || ops.any(sets_rt);
     if real_time {
-        let _ = calls::set_sched(SchedClass::Fifo, 0, 99, Nanos::ZERO);
+        let _ = calls::set_sched(SchedClass::Fifo, 0, 99, Nanos::ZERO, false);
     }
     let end = shared.start().saturating_add(length);
     let ending = loop {
@@ -65,7 +65,7 @@ pub(crate) fn watch(shared: &Shared, length: Nanos, stop: &AtomicBool) -> Ending
     };
     shared.stop.store(true, Ordering::Release);
     if real_time {
-        let _ = calls::set_sched(SchedClass::Normal, 0, 0, Nanos::ZERO);
+        let _ = calls::set_sched(SchedClass::Normal, 0, 0, Nanos::ZERO, false);
     }
     ending
 }

@@ -167,7 +167,7 @@ fn wait<'l, T>(
 fn lend(lenders: &Lenders) {
     calls::block_all_signals();
     // Of a class that preempts nobody: it only wakes to count out who has left.
-    let _ = calls::set_sched(SchedClass::Batch, 0, 0, Nanos::ZERO);
+    let _ = calls::set_sched(SchedClass::Batch, 0, 0, Nanos::ZERO, false);
     let Ok(stack) = Stack::new(STACK) else { return lenders.shut() };
     let lender = Arc::new(Lender {
         word: AtomicU32::new(SLEEP),

@@ -198,8 +198,11 @@ fn prepare(player: &mut Player) -> Result<(), Cut> {
     let me = Arc::clone(&player.me);
     let spec = shared.template(me.template);
     let forked = me.parent.is_some();
-    if let Some(sched) = spec.sched {
-        player.set_sched(sched)?;
+    match spec.sched {
+        Some(sched) => player.set_sched(sched)?,
+        // A forked task has its parent's class.
+        None if shared.ext && !forked => player.set_sched(player.sched)?,
+        None => {}
     }
     let affinity = spec.affinity.map(|cpus| cpus.intersection(&shared.all_cpus()));
     let on = if forked { None } else { spec.start_cpu };

@@ -30,6 +30,8 @@ pub struct PlayOptions {
     pub cpus: CpuSet,
     /// Whether a change of class or nice value that is not allowed is left out and counted.
     pub ignore_rights: bool,
+    /// Whether tasks of class normal or batch are SCHED_EXT tasks, for a policy that runs live.
+    pub ext: bool,
     /// Size of each CPU's trace buffer in KiB; none = no tracepoints.
     pub trace_kib: Option<u32>,
 }

@@ -36,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) exec_error: AtomicI32,
     pub(crate) panicked: AtomicBool,
     pub(crate) cpus: CpuSet,
+    /// Normal and batch tasks are SCHED_EXT tasks.
+    pub(crate) ext: bool,
     pub(crate) start: AtomicU64,
     /// 0 = not yet; the tasks of the start sleep in it.
     pub(crate) go: AtomicU32,
@@ -97,6 +99,7 @@ impl Shared {
             exec_error: AtomicI32::new(0),
             panicked: AtomicBool::new(false),
             cpus: options.cpus,
+            ext: options.ext,
             start: AtomicU64::new(0),
             go: AtomicU32::new(0),
             ready: AtomicU32::new(0),

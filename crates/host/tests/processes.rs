@@ -19,6 +19,7 @@ fn played(tasks: Vec<TaskSpec>, programs: Vec<Vec<Op>>) -> Played {
     let programs = programs.into_iter().map(|ops| Program { ops, n_counters: 0 }).collect();
     let workload = Workload { tasks, programs, ..Workload::default() };
     let options = PlayOptions {
+        ext: false,
         seed: 1,
         length: Nanos::from_s(20),
         cpus: allowed_cpus(),

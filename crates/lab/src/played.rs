@@ -13,6 +13,7 @@ use schedlab_workload::Workload;
 
 use crate::metered::Metered;
 use crate::result::RunResult;
+use crate::spec::PolicySpec;
 use crate::translate::{Step, Translation, translate};
 
 /// What identifies a column of plays.
@@ -20,6 +21,8 @@ use crate::translate::{Step, Translation, translate};
 pub struct PlayedAs {
     /// Which column it is, from 0.
     pub column: usize,
+    /// The policy that ran live, by its spec; none = the kernel's own.
+    pub live: Option<PolicySpec>,
     /// The kernel's version.
     pub kernel: String,
     /// Its tick rate.
@@ -30,6 +33,8 @@ pub struct PlayedAs {
 
 /// The name of the policy of a play.
 pub const HOST: &str = "host";
+/// What precedes the name of a policy that ran live.
+pub const LIVE: &str = "live-";
 
 /// The result of `played`, and what a reader must know about it.
 pub fn result_of(workload: &Workload, played: &Played, id: &PlayedAs) -> (RunResult, Vec<String>) {
@@ -58,9 +63,12 @@ pub fn result_of(workload: &Workload, played: &Played, id: &PlayedAs) -> (RunRes
     };
     let result = RunResult {
         column: id.column,
-        policy: HOST.to_string(),
-        variant: id.kernel.clone(),
-        settings: Vec::new(),
+        policy: id
+            .live
+            .as_ref()
+            .map_or(HOST.to_string(), |spec| format!("{LIVE}{}", spec.info().name)),
+        variant: id.live.as_ref().map_or(id.kernel.clone(), |spec| spec.variant().name.to_string()),
+        settings: id.live.as_ref().map_or_else(Vec::new, PolicySpec::settings),
         hz: id.hz,
         seed: id.seed,
         fingerprint: 0,

@@ -83,7 +83,8 @@ fn played(records: Vec<TraceRecord>, end: u64) -> Played {
 }
 
 fn result(played: &Played) -> (RunResult, Vec<String>) {
-    let id = PlayedAs { column: 0, kernel: "6.18".to_string(), hz: Hz::new(250), seed: 1 };
+    let id =
+        PlayedAs { column: 0, live: None, kernel: "6.18".to_string(), hz: Hz::new(250), seed: 1 };
     result_of(&workload(), played, &id)
 }
 

@@ -11,6 +11,8 @@ pub(crate) mod play;
 pub(crate) mod policies;
 pub(crate) mod probe;
 pub(crate) mod record;
+#[cfg(target_os = "linux")]
+mod reign;
 mod resume;
 pub(crate) mod run;
 pub(crate) mod top;

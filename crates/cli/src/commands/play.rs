@@ -32,9 +32,10 @@ mod linux {
     use schedlab_host::play::{PlayError, PlayOptions, play as play_on_host};
     use schedlab_host::system;
     use schedlab_lab::batch::run_all;
-    use schedlab_lab::played::{HOST, PlayedAs, result_of};
+    use schedlab_lab::played::{HOST, LIVE, PlayedAs, result_of};
     use schedlab_lab::result::{Comparison, HostInfo, MachineInfo, RunResult};
     use schedlab_lab::run::{Job, RunOutput, length};
+    use schedlab_lab::spec::PolicySpec;
     use schedlab_policy_api::Topology;
     use schedlab_report::Output;
     use schedlab_sim::{CostModel, EventOrder};
@@ -42,6 +43,7 @@ mod linux {
     use schedlab_workload::{LoadOptions, Loaded, RtAppOptions};
 
     use crate::args::{Common, PlayArgs};
+    use crate::commands::reign::Reign;
     use crate::commands::run::{
         exit_of, load, run_failure, run_warnings, source_of, workload_info, write,
     };
@@ -71,7 +73,17 @@ mod linux {
         let stage = stage(args)?;
         let destination = Destination::of(args.output.as_deref())?;
         let begin = Instant::now();
-        let (mut runs, mut remarks) = played(args, &stage, &stop)?;
+        let (mut runs, mut remarks) = played(args, &stage, &stop, None)?;
+        for (index, spec) in args.live.iter().enumerate() {
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let reign = Reign::begin(spec, &stage.cpus)?;
+            let (live, more) = played(args, &stage, &stop, Some((index + 1, spec)))?;
+            reign.end()?;
+            runs.extend(live);
+            remarks.extend(more);
+        }
         let simulated = simulated(args, &stage, &stop, common)?;
         let interrupted = stop.load(Ordering::Relaxed);
         remarks.extend(run_warnings(&simulated));
@@ -122,6 +134,7 @@ mod linux {
         args: &PlayArgs,
         stage: &Stage,
         stop: &AtomicBool,
+        live: Option<(usize, &PolicySpec)>,
     ) -> Result<(Vec<RunResult>, Vec<String>), Failure> {
         let workload = Arc::new(stage.loaded.workload.clone());
         let bounded = stage.length == Nanos::MAX;
@@ -134,6 +147,7 @@ mod linux {
                 length: if bounded { LENGTH_MAX } else { stage.length },
                 cpus: stage.cpus,
                 ignore_rights: args.ignore_rights,
+                ext: live.is_some(),
                 trace_kib: (!args.no_trace).then_some(args.buffer),
             };
             let played = play_on_host(&workload, &options, stop)
@@ -144,7 +158,13 @@ mod linux {
                 );
                 remarks.push(remark);
             }
-            let id = PlayedAs { column: 0, kernel: system::kernel_version(), hz: stage.hz, seed };
+            let id = PlayedAs {
+                column: live.map_or(0, |(column, _)| column),
+                live: live.map(|(_, spec)| spec.clone()),
+                kernel: system::kernel_version(),
+                hz: stage.hz,
+                seed,
+            };
             let (result, more) = result_of(&stage.loaded.workload, &played, &id);
             runs.push(result);
             remarks.extend(more);
@@ -158,7 +178,8 @@ mod linux {
                 once.push(remark);
             }
         }
-        Ok((runs, once.into_iter().map(|remark| format!("{HOST}: {remark}")).collect()))
+        let who = live.map_or(HOST.to_string(), |(_, spec)| format!("{LIVE}{spec}"));
+        Ok((runs, once.into_iter().map(|remark| format!("{who}: {remark}")).collect()))
     }
 
     /// The simulations that go beside, by policy and then by seed.
@@ -172,7 +193,7 @@ mod linux {
         let job = |column: usize, n: u64| Job {
             workload: Arc::clone(&workload),
             policy: args.beside[column].clone(),
-            column: column + 1,
+            column: column + 1 + args.live.len(),
             topo: stage.topo.clone(),
             cost: CostModel::built_in("default").expect("the default is built in"),
             hz: Some(stage.hz),

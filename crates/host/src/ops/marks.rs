@@ -17,11 +17,11 @@ use crate::task::lock;
 impl Player {
     /// Sets its parameters; what the kernel refuses for want of rights is counted.
     pub(crate) fn set_sched(&mut self, sched: SchedSpec) -> Flow {
-        let set = calls::set_sched(sched.class, sched.nice.get(), sched.rt_priority, sched.slice);
+        let SchedSpec { class, nice, rt_priority, slice } = sched;
+        let set = calls::set_sched(class, nice.get(), rt_priority, slice, self.shared.ext);
         match set {
             Ok(()) => {
                 self.sched = sched;
-                let SchedSpec { class, nice, rt_priority, .. } = sched;
                 self.note(calls::now(), Noted::Sched { nice, class, rt_priority });
                 Ok(())
             }
