@@ -180,7 +180,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
 
     fn assert_invariants(&self, now: Time) {
         for cpu in self.topo.cpus() {
-            let Some(task) = self.curr[cpu.index()] else { continue };
+            let Some(task) = self.own_current(cpu) else { continue };
             let facts = self.tasks.get(task);
             // I2: it is current here and, since its CPU is recorded once, nowhere else.
             assert!(

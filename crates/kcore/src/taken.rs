@@ -85,7 +85,7 @@ impl<P: Policy, O: Observer> Core<P, O> {
             nice: Nice::ZERO,
             rt_priority: 99,
             cpu,
-            on_cpu: true,
+            on_cpu: false,
             affinity: CpuSet::single(cpu),
             parent: None,
             tgid: Tgid(0),
