@@ -868,8 +868,11 @@ void BPF_PROG(relay_cpu_online, s32 cpu)
 SEC("struct_ops")
 void BPF_PROG(relay_cpu_offline, s32 cpu)
 {
-	if (known_cpu(cpu))
+	if (known_cpu(cpu)) {
 		revoke(cpu);
+		/* The host forgets that it asked: once it is back it must ask anew. */
+		set_asked(cpu, 0);
+	}
 	report_cpu(cpu, false);
 }
 
