@@ -7,6 +7,7 @@
 
 mod company;
 mod generate;
+pub mod live;
 mod run;
 pub mod vectors;
 mod watch;
