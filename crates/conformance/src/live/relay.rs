@@ -162,6 +162,15 @@ impl FakeKernel {
         Some(decision)
     }
 
+    fn take_back(&mut self, cpu: usize) {
+        if let Some(Decision { run, .. }) = self.revoke(cpu)
+            && let Some(mut msg) = self.open(Kind::Busy, run.pid, cpu, 0)
+        {
+            msg.lease = run.lease;
+            self.send(msg, None, false);
+        }
+    }
+
     fn begin_directly(&mut self, pid: u32, cpu: usize) {
         let ticks = self.relaying.direct_ticks;
         let task = self.task(pid);
@@ -460,12 +469,8 @@ impl FakeKernel {
             return;
         }
         self.cpus[cpu].foreign = other;
-        if other
-            && let Some(Decision { run, .. }) = self.revoke(cpu)
-            && let Some(mut msg) = self.open(Kind::Busy, run.pid, cpu, 0)
-        {
-            msg.lease = run.lease;
-            self.send(msg, None, false);
+        if other {
+            self.take_back(cpu);
         }
     }
 
@@ -604,7 +609,7 @@ impl FakeKernel {
     /// `cpu_online` and `cpu_offline`.
     pub(super) fn relay_cpu(&mut self, cpu: usize, online: bool) {
         if !online {
-            self.revoke(cpu);
+            self.take_back(cpu);
             self.cpus[cpu].asked = false;
         }
         if let Some(mut msg) = self.open(Kind::Cpu, 0, cpu, 0) {

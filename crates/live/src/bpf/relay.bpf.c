@@ -332,6 +332,23 @@ static bool revoke(u32 cpu)
 	return true;
 }
 
+/* The same, and the host is told. */
+static void take_back(u32 cpu)
+{
+	struct msg *m;
+	u32 pid, lease;
+
+	if (cpu >= MAX_CPUS)
+		return;
+	pid = slots[cpu].pid;
+	lease = slots[cpu].lease;
+	if (!revoke(cpu))
+		return;
+	m = open_msg(MSG_BUSY, pid, lease, cpu, 0);
+	if (m)
+		send(m, false);
+}
+
 /* The task is the CPU's without our having asked; whatever was decided about it is void. */
 static void begin_directly(struct task_struct *p, struct task_ctx *tc, s32 cpu)
 {
@@ -647,10 +664,9 @@ void BPF_PROG(relay_update_idle, s32 cpu, bool idle)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(relay_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	u32 cpu = bpf_get_smp_processor_id(), pid, lease;
+	u32 cpu = bpf_get_smp_processor_id();
 	bool other = next->pid && next->tgid != host_tgid &&
 		     (next->prio < MAX_RT_PRIO || (!whole_system && next->policy != SCHED_EXT));
-	struct msg *m;
 
 	if (next->tgid == host_tgid)
 		host_cpu = cpu + 1;
@@ -659,13 +675,8 @@ int BPF_PROG(relay_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (cpu >= MAX_CPUS || foreign[cpu] == other)
 		return 0;
 	__sync_lock_test_and_set(&foreign[cpu], other);
-	pid = slots[cpu].pid;
-	lease = slots[cpu].lease;
-	if (other && revoke(cpu)) {
-		m = open_msg(MSG_BUSY, pid, lease, cpu, 0);
-		if (m)
-			send(m, false);
-	}
+	if (other)
+		take_back(cpu);
 	return 0;
 }
 
@@ -869,7 +880,7 @@ SEC("struct_ops")
 void BPF_PROG(relay_cpu_offline, s32 cpu)
 {
 	if (known_cpu(cpu)) {
-		revoke(cpu);
+		take_back(cpu);
 		/* The host forgets that it asked: once it is back it must ask anew. */
 		set_asked(cpu, 0);
 	}
