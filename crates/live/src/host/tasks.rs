@@ -201,8 +201,11 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     fn came_back(&mut self, task: TaskId, message: &Message) {
         let Some(cpu) = self.current_on(task) else { return };
         let model = &mut self.cpus[cpu.index()];
+        let ran_here = model.given.is_some();
         (model.given, model.stopping) = (None, false);
         match message.why() {
+            // It comes from elsewhere, and was chosen for this CPU meanwhile, which still asks.
+            _ if !ran_here => self.leave_forbidden_cpu(task, cpu),
             Why::Class => self.lose(cpu),
             Why::Yield => self.core.yield_task(self.now, cpu),
             _ => self.leave_forbidden_cpu(task, cpu),
