@@ -112,7 +112,7 @@ pub(super) struct FakeCpu {
     pub(super) seen: Option<Run>,
     pub(super) asked: bool,
     pub(super) foreign: bool,
-    pub(super) pushed_aside: bool,
+    pub(super) pushed_aside: Option<u32>,
     pub(super) current_run: Option<Run>,
 }
 
@@ -219,7 +219,7 @@ impl FakeKernel {
             seen: None,
             asked: false,
             foreign: false,
-            pushed_aside: false,
+            pushed_aside: None,
             current_run: None,
         };
         let mut kernel = Self {

@@ -312,17 +312,19 @@ impl FakeKernel {
             let preempt = kernel_thread && enq.wakeup;
             if kernel_thread {
                 self.counters.kernel_threads += 1;
-                self.cpus[cpu].pushed_aside |= preempt;
+                if preempt {
+                    self.cpus[cpu].pushed_aside = self.cpus[cpu].current_run.map(|run| run.pid);
+                }
             }
             self.insert_local(pid, cpu, SLICE_DFL, preempt);
             return;
         }
-        if self.cpus[cpu].pushed_aside
+        if self.cpus[cpu].pushed_aside == Some(pid)
             && task.ctx.why == why::SLICE
             && task.ctx.stop_lease != task.ctx.lease
         {
             let (used, granted) = (task.sum_exec - task.ctx.granted_at, task.ctx.granted);
-            self.cpus[cpu].pushed_aside = false;
+            self.cpus[cpu].pushed_aside = None;
             if granted == SLICE_INF || used + CRUMB_NS < granted {
                 self.task(pid).ctx.why = 0;
                 let left = if granted == SLICE_INF { SLICE_INF } else { granted - used };
@@ -482,7 +484,7 @@ impl FakeKernel {
         if !Self::is_ours(task) {
             return;
         }
-        self.cpus[cpu].pushed_aside = false;
+        self.cpus[cpu].pushed_aside = None;
         if self.tasks[&pid].ctx.direct != 0 {
             self.report_direct(pid, cpu);
         }

@@ -45,7 +45,7 @@ char exit_reason[64], exit_text[256];
 /* The relay's own view of each CPU; the host reads it to explain itself. */
 u32 asked[MAX_CPUS];			/* MSG_PICK is outstanding				*/
 u32 foreign[MAX_CPUS];			/* a task of another class runs there			*/
-u32 pushed_aside[MAX_CPUS];		/* a kernel thread was put in front of a task of ours	*/
+u32 pushed_aside[MAX_CPUS];		/* the task that a kernel thread was put in front of	*/
 struct run current_run[MAX_CPUS];
 
 /*
@@ -501,7 +501,7 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		count(&counters.kernel_threads);
 		if (woken) {
 			if (known_cpu(cpu))
-				pushed_aside[cpu] = 1;
+				pushed_aside[cpu] = current_run[cpu].pid;
 			flags |= K(scx_enq_flags, SCX_ENQ_PREEMPT);
 		}
 		insert_local(p, K(scx_public_consts, SCX_SLICE_DFL), flags);
@@ -509,7 +509,7 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	/* Pushed aside by one of those: it gets its CPU back with what was left, unasked. */
-	if (known_cpu(cpu) && pushed_aside[cpu] && tc->why == WHY_SLICE &&
+	if (known_cpu(cpu) && pushed_aside[cpu] == p->pid && tc->why == WHY_SLICE &&
 	    tc->stop_lease != tc->lease) {
 		u64 used = p->se.sum_exec_runtime - tc->granted_at, inf = K(scx_public_consts, SCX_SLICE_INF);
 
