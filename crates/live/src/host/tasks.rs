@@ -190,7 +190,8 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         } else {
             self.ids.get(&(message.msg.b as u32)).copied()
         };
-        let sync = message.has(flag::SYNC);
+        // The promise to sleep at once is worth something if the policy sees that sleep.
+        let sync = message.has(flag::SYNC) && waker.is_some() && self.core.curr(on) == waker;
         // The kernel has carried the wake-up to its CPU already: there is nothing to wait for.
         if let Wakeup::Sent(cpu) = self.core.wake(self.now, on, task, waker, sync) {
             self.core.wake_arrive(self.now, cpu, task);
