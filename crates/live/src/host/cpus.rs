@@ -248,7 +248,12 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             self.online.insert(cpu);
         } else {
             self.online.remove(cpu);
+            // What was given to it runs there until the kernel pushes it off.
+            let running = self.core.curr(cpu).filter(|_| self.cpus[cpu.index()].given.is_some());
             self.lose(cpu);
+            if let Some(task) = running {
+                self.task(task).unasked = Some(cpu);
+            }
         }
         let tasks: Vec<TaskId> = self.ids.values().copied().collect();
         for task in tasks {

@@ -17,8 +17,8 @@ pub(super) struct LiveTask {
     pub(super) lease: u32,
     /// It is in our hands and no decision about it is under way.
     pub(super) waits: bool,
-    /// It runs on this CPU, to which the relay gave it without asking, and where the core has not
-    /// put it yet.
+    /// It runs on this CPU, where the core does not have it: the relay gave it there without asking,
+    /// or the CPU is going offline.
     pub(super) unasked: Option<CpuId>,
     /// CPU time by the kernel's account.
     pub(super) run: Nanos,
