@@ -231,6 +231,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Kind::Join => self.join(message),
             Kind::Cpu => self.hotplug(message.cpu(), message.msg.a != 0),
             Kind::Pick => self.asks(message),
+            Kind::Busy => self.decision_came_back(message),
             Kind::Wake => {}
             _ => match self.ids.get(&message.msg.pid).copied() {
                 Some(task) => self.task_record(kernel, message, task),
@@ -250,11 +251,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Kind::Nice => self.renice(task, message),
             Kind::Affine => self.allow(task, message),
             Kind::Leave => self.leave(task),
-            Kind::Busy => self.decision_came_back(task, message),
             Kind::Exec => self.exec(task, message),
             Kind::Name => self.rename(task, message),
             Kind::Run if message.has(flag::DIRECT) => self.runs_already(task, message),
-            Kind::Run | Kind::Join | Kind::Cpu | Kind::Pick | Kind::Wake => {}
+            Kind::Run | Kind::Join | Kind::Cpu | Kind::Pick | Kind::Busy | Kind::Wake => {}
         }
     }
 

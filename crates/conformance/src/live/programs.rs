@@ -407,7 +407,9 @@ impl FakeKernel {
             self.after(1_000, Event::Kick { cpu, kick: Kick::Resched });
         } else if !self.winding_down && self.cpus.len() > 1 {
             let cpu = self.rng.below(self.cpus.len() as u64) as usize;
-            if !self.cpus[cpu].other && !self.cpus[cpu].host {
+            // The kernel waits for tasks that may not leave.
+            let pinned = self.tasks.values().any(|task| task.pinned && task.cpu == cpu);
+            if !self.cpus[cpu].other && !self.cpus[cpu].host && !pinned {
                 self.relay_cpu(cpu, false);
                 self.cpus[cpu].online = false;
                 self.stopper(cpu);

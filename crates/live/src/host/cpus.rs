@@ -131,14 +131,16 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         self.cpus[cpu.index()].asked && self.core.curr(cpu).is_none()
     }
 
-    /// A decision was revoked, since another class had taken the CPU.
-    pub(super) fn decision_came_back(&mut self, task: TaskId, message: &Message) {
+    /// A decision was revoked, since another class had taken the CPU; its task may have been handed
+    /// over again, or have left.
+    pub(super) fn decision_came_back(&mut self, message: &Message) {
         let cpu = message.cpu();
-        let run = Run { pid: message.msg.pid, lease: message.msg.lease };
-        if self.cpus[cpu.index()].given == Some(run) {
-            if self.task(task).lease == run.lease {
-                self.task(task).waits = true;
-            }
+        if let Some(task) = self.ids.get(&message.msg.pid).copied()
+            && self.task(task).lease == message.msg.lease
+        {
+            self.task(task).waits = true;
+        }
+        if cpu.index() < self.cpus.len() && !self.core.is_taken(cpu) {
             self.lose(cpu);
         }
     }
