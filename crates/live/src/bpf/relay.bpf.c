@@ -285,6 +285,8 @@ static void leave(struct task_struct *p, struct task_ctx *tc)
 		m->run_ns = take_run(p, tc);
 		send(m, false);
 	}
+	/* A decision under way must not meet it should it come back. */
+	tc->lease++;
 }
 
 /* Hard and soft interrupts and NMIs, in the preempt count where this kernel keeps it. */
