@@ -67,6 +67,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         }
         let model = &mut self.cpus[cpu.index()];
         model.asked = true;
+        // A decision is looked at while a task that nobody was asked about gives up the CPU: the
+        // record about that one comes next.
+        let void = Run { pid: message.msg.pid, lease: message.msg.lease };
+        let still_runs = |run: Run| message.has(flag::REJECTED) && run != void;
+        if model.given.is_some_and(still_runs) {
+            return;
+        }
         (model.given, model.stopping) = (None, false);
         if self.core.is_taken(cpu) {
             self.core.return_cpu(self.now, cpu);
@@ -117,7 +124,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     }
 
     /// Idle CPUs look for work again: what is meant for a CPU that another class has, they may find.
-    fn offer_to_idle_cpus(&mut self) {
+    pub(super) fn offer_to_idle_cpus(&mut self) {
         let cpus = self.policy_cpus;
         for other in cpus.iter() {
             if self.is_idle(other) {
@@ -166,7 +173,8 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 self.schedule(cpu);
             }
         }
-        if self.core.curr(cpu) == Some(task) {
+        // The switch to it may have been noted just now.
+        if self.core.curr(cpu) == Some(task) && self.task(task).unasked.is_some() {
             self.after_switch(cpu, false);
         }
     }

@@ -159,7 +159,12 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         match self.core.tasks().get(task).state {
             TaskState::New => {
                 let on = self.waker_cpu(message);
+                let parent = self.core.tasks().get(task).parent;
                 self.core.wake_up_new(now, on, task, None);
+                // A policy may leave it to the parent to make room soon; here nobody will.
+                if parent.is_none() || self.core.curr(on) != parent {
+                    self.offer_to_idle_cpus();
+                }
             }
             TaskState::Sleeping | TaskState::Uninterruptible => self.wake(task, message),
             TaskState::Running => self.came_back(task, message),
@@ -207,9 +212,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         match message.why() {
             // It comes from elsewhere, and was chosen for this CPU meanwhile, which still asks.
             _ if !ran_here => self.leave_forbidden_cpu(task, cpu),
-            Why::Class => self.lose(cpu),
+            // A CPU that asked is lost when it is given something.
+            Why::Class if !self.cpus[cpu.index()].asked => self.lose(cpu),
             Why::Yield => self.core.yield_task(self.now, cpu),
             _ => self.leave_forbidden_cpu(task, cpu),
+        }
+        if ran_here && self.cpus[cpu.index()].asked {
+            self.schedule(cpu);
         }
     }
 
