@@ -45,7 +45,7 @@ char exit_reason[64], exit_text[256];
 /* The relay's own view of each CPU; the host reads it to explain itself. */
 u32 asked[MAX_CPUS];			/* MSG_PICK is outstanding				*/
 u32 foreign[MAX_CPUS];			/* a task of another class runs there			*/
-u32 pushed_aside[MAX_CPUS];		/* the task that a kernel thread was put in front of	*/
+struct run pushed_aside[MAX_CPUS];	/* the run that a kernel thread was put in front of	*/
 struct run current_run[MAX_CPUS];
 
 /*
@@ -503,7 +503,7 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		count(&counters.kernel_threads);
 		if (woken) {
 			if (known_cpu(cpu))
-				pushed_aside[cpu] = current_run[cpu].pid;
+				pushed_aside[cpu] = current_run[cpu];
 			flags |= K(scx_enq_flags, SCX_ENQ_PREEMPT);
 		}
 		insert_local(p, K(scx_public_consts, SCX_SLICE_DFL), flags);
@@ -511,11 +511,11 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	/* Pushed aside by one of those: it gets its CPU back with what was left, unasked. */
-	if (known_cpu(cpu) && pushed_aside[cpu] == p->pid && tc->why == WHY_SLICE &&
-	    tc->stop_lease != tc->lease) {
+	if (known_cpu(cpu) && pushed_aside[cpu].pid == p->pid &&
+	    pushed_aside[cpu].lease == tc->lease && tc->why == WHY_SLICE && tc->stop_lease != tc->lease) {
 		u64 used = p->se.sum_exec_runtime - tc->granted_at, inf = K(scx_public_consts, SCX_SLICE_INF);
 
-		pushed_aside[cpu] = 0;
+		pushed_aside[cpu].pid = 0;
 		if (tc->granted == inf || used + CRUMB_NS < tc->granted) {
 			tc->why = 0;
 			insert_local(p, tc->granted == inf ? inf : tc->granted - used, 0);
@@ -703,7 +703,7 @@ void BPF_PROG(relay_running, struct task_struct *p)
 	current_run[cpu].lease = tc->lease;
 	if (!is_ours(p, tc))
 		return;
-	pushed_aside[cpu] = 0;
+	pushed_aside[cpu].pid = 0;
 	if (tc->direct)
 		report_direct(p, tc, cpu);
 	/*
