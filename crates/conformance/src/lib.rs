@@ -14,5 +14,5 @@ mod watch;
 
 pub use company::{Mixed, company};
 pub use generate::{Habits, MACHINES, machine, workload};
-pub use run::{Case, Outcome, all_policies, run_case, run_unchecked};
+pub use run::{Case, Outcome, all_policies, run_boxed, run_case, run_unchecked};
 pub use watch::{CurrentOnce, IdleBesideWaiting, LongestWait};

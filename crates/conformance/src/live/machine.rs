@@ -112,7 +112,7 @@ pub(super) struct FakeCpu {
     pub(super) seen: Option<Run>,
     pub(super) asked: bool,
     pub(super) foreign: bool,
-    pub(super) pushed_aside: Option<u32>,
+    pub(super) pushed_aside: Option<Run>,
     pub(super) current_run: Option<Run>,
 }
 
@@ -240,7 +240,7 @@ impl FakeKernel {
             kicks: CpuSet::EMPTY,
             stops: Vec::new(),
             counters: Counters::default(),
-            ledger: Ledger::new(scenario.n_cpus),
+            ledger: Ledger::new(scenario.n_cpus, !relaying.idle_dispatch && !scenario.is_lossy()),
             winding_down: false,
             stamp: 0,
             scenario,
@@ -320,7 +320,7 @@ impl FakeKernel {
         self.rng.below(100) < n
     }
 
-    /// Tasks that sleep as long as nobody wakes them, and no event about any.
+    /// Whether no task wants a CPU.
     pub fn is_at_rest(&self) -> bool {
         self.tasks
             .values()
@@ -337,7 +337,7 @@ impl FakeKernel {
         self.counters.ring_full != 0
     }
 
-    /// CPU time in ns that records told of, and that of the tasks they were about.
+    /// CPU time in ns that records told of.
     pub fn told_run(&self) -> u64 {
         self.ledger.run
     }

@@ -6,10 +6,13 @@
 //! come late, ticks, changes of tasks and CPUs; and time passes while the host decides. What the
 //! host does is checked against what it has been told so far.
 
+mod callbacks;
+mod changes;
 mod drive;
 mod ledger;
 mod machine;
 mod programs;
+mod records;
 mod relay;
 mod sched;
 mod side;
@@ -51,7 +54,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// Whether the ring may overflow.
+    /// Whether the ring may overflow: it holds fewer records than tasks can have pending.
     pub fn is_lossy(&self) -> bool {
         self.ring < 4096
     }
