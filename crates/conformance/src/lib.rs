@@ -7,11 +7,12 @@
 
 mod company;
 mod generate;
+pub mod live;
 mod run;
 pub mod vectors;
 mod watch;
 
 pub use company::{Mixed, company};
 pub use generate::{Habits, MACHINES, machine, workload};
-pub use run::{Case, Outcome, all_policies, run_case, run_unchecked};
+pub use run::{Case, Outcome, all_policies, run_boxed, run_case, run_unchecked};
 pub use watch::{CurrentOnce, IdleBesideWaiting, LongestWait};

@@ -5,11 +5,11 @@ use schedlab_kcore::{Core, CoreConfig, Entry, replay};
 use schedlab_lab::spec::PolicySpec;
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
-    Build, Company, Fingerprint, NoObserver, Observer, PolicyDef, PolicyVisitor, SchedEvent,
-    Topology,
+    Build, Company, Fingerprint, NoObserver, Observer, Policy, PolicyDef, PolicyVisitor,
+    SchedEvent, Timekeeping, Topology,
 };
 use schedlab_sim::{CostModel, EventOrder, HostObserver, Sim, SimConfig, Status};
-use schedlab_units::{Nanos, Time};
+use schedlab_units::{Hz, Nanos, Time};
 use schedlab_workload::Workload;
 
 /// A workload on a machine.
@@ -25,6 +25,26 @@ pub struct Case<'a> {
     pub seed: u64,
     /// How long it runs.
     pub length: Nanos,
+}
+
+impl Case<'_> {
+    fn build(&self, hz: Hz) -> Build<'_> {
+        let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();
+        Build { topo: self.topo, hz, n_tasks }
+    }
+
+    fn config(&self, time: Timekeeping, check: bool) -> SimConfig {
+        SimConfig {
+            topo: self.topo.clone(),
+            hz: time.hz,
+            time,
+            cost: self.cost.clone(),
+            seed: self.seed,
+            check,
+            transcript: check,
+            order: EventOrder::Kind,
+        }
+    }
 }
 
 /// Every policy of the registry in every variant.
@@ -105,21 +125,10 @@ impl<W: HostObserver> PolicyVisitor for Visitor<'_, W> {
     type Out = Outcome<W>;
 
     fn visit<P: PolicyDef>(self) -> Self::Out {
-        let Case { workload, topo, cost, seed, length } = self.case;
+        let Case { workload, topo, seed, length, .. } = self.case;
         let tunables = self.policy.tunables::<P::Tunables>();
-        let time = P::time(&tunables);
-        let n_tasks = workload.tasks.iter().map(|t| t.count as usize).sum();
-        let build = Build { topo, hz: time.hz, n_tasks };
-        let config = SimConfig {
-            topo: topo.clone(),
-            hz: time.hz,
-            time,
-            cost: cost.clone(),
-            seed,
-            check: self.check,
-            transcript: self.check,
-            order: EventOrder::Kind,
-        };
+        let config = self.case.config(P::time(&tunables), self.check);
+        let build = self.case.build(config.hz);
         let policy = P::build(&tunables, build);
         let bounds = self.companies.iter().map(|company| policy.wait_bound(*company)).collect();
         let observer = Fingerprinted(Fingerprint::default(), self.watch);
@@ -133,7 +142,13 @@ impl<W: HostObserver> PolicyVisitor for Visitor<'_, W> {
             let mut twin = Core::new(
                 P::build(&tunables, build),
                 NoObserver,
-                CoreConfig { topo: topo.clone(), hz: time.hz, seed, n_tasks, check: false },
+                CoreConfig {
+                    topo: topo.clone(),
+                    hz: build.hz,
+                    seed,
+                    n_tasks: build.n_tasks,
+                    check: false,
+                },
             );
             if let Err(mismatch) = replay(&mut twin, &transcript) {
                 panic!("the replay of {} went another way: {mismatch:?}", self.policy);
@@ -141,5 +156,36 @@ impl<W: HostObserver> PolicyVisitor for Visitor<'_, W> {
         }
         let (_, Fingerprinted(fingerprint, watch)) = sim.into_parts();
         Outcome { fingerprint, watch, end, bounds }
+    }
+}
+
+/// Runs `case` without checks under the policy behind a pointer; yields the fingerprint.
+///
+/// # Panics
+/// When the accounts do not add up.
+pub fn run_boxed(policy: &PolicySpec, case: Case<'_>) -> Fingerprint {
+    with_policy(policy.info().name, Boxed { policy, case }).expect("a parsed spec names a policy")
+}
+
+struct Boxed<'a> {
+    policy: &'a PolicySpec,
+    case: Case<'a>,
+}
+
+impl PolicyVisitor for Boxed<'_> {
+    type Out = Fingerprint;
+
+    fn visit<P: PolicyDef>(self) -> Self::Out {
+        let tunables = self.policy.tunables::<P::Tunables>();
+        let config = self.case.config(P::time(&tunables), false);
+        let build = self.case.build(config.hz);
+        let policy: Box<dyn Policy> = Box::new(P::build(&tunables, build));
+        let observer = Fingerprinted(Fingerprint::default(), NoObserver);
+        let mut sim = Sim::new(self.case.workload, policy, observer, config);
+        let end = Time::ZERO + self.case.length;
+        let status = sim.run_until(end).expect("generated workloads are legal");
+        let end = if status == Status::Running { end } else { sim.now() };
+        sim.core().check_conservation(end).unwrap_or_else(|why| panic!("{why}"));
+        sim.into_parts().1.0
     }
 }

@@ -68,18 +68,24 @@ impl<P: Policy, O: Observer> Core<P, O> {
         stand_in.is_some() && self.curr[cpu.index()] == stand_in
     }
 
+    /// The current task of `cpu` that the policy itself chose.
+    pub(crate) fn own_current(&self, cpu: CpuId) -> Option<TaskId> {
+        self.curr[cpu.index()].filter(|_| !self.is_taken(cpu))
+    }
+
     /// The stand-in of `cpu`, made when it is needed first.
     fn stand_in(&mut self, now: Time, cpu: CpuId) -> TaskId {
         if let Some(task) = self.stand_ins.get(cpu.index()).copied().flatten() {
             return task;
         }
+        // It wants no CPU by the policy's rules: no queue and no count of runnable tasks has it.
         let task = self.tasks.insert(Task {
-            state: TaskState::Running,
+            state: TaskState::Zombie,
             class: SchedClass::Fifo,
             nice: Nice::ZERO,
             rt_priority: 99,
             cpu,
-            on_cpu: true,
+            on_cpu: false,
             affinity: CpuSet::single(cpu),
             parent: None,
             tgid: Tgid(0),

@@ -113,6 +113,8 @@ pub struct Totals {
     pub taken: u64,
     /// Tasks that an idle CPU took at once, and that the policy would have put elsewhere.
     pub disagreed: u64,
+    /// Times that idle CPUs looked for work only because a task had waited beside them for long.
+    pub nudges: u64,
     /// CPU time of all tasks by the kernel's account.
     pub run: Nanos,
     /// What should not happen.
@@ -136,6 +138,8 @@ pub struct Host<P, O> {
     next_mm: u32,
     /// The tick in which idle CPUs ticked last.
     idle_jiffy: u64,
+    /// Since when an idle CPU has been seen beside a waiting task at every look.
+    idle_beside_waiting_since: Option<Time>,
     totals: Totals,
     /// The last records, to explain a silence.
     recent: VecDeque<Msg>,
@@ -162,6 +166,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             timers: BTreeMap::new(),
             next_mm: 1 << 31,
             idle_jiffy: 0,
+            idle_beside_waiting_since: None,
             totals: Totals::default(),
             recent: VecDeque::with_capacity(RECENT),
         }
@@ -231,6 +236,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Kind::Join => self.join(message),
             Kind::Cpu => self.hotplug(message.cpu(), message.msg.a != 0),
             Kind::Pick => self.asks(message),
+            Kind::Busy => self.decision_came_back(message),
             Kind::Wake => {}
             _ => match self.ids.get(&message.msg.pid).copied() {
                 Some(task) => self.task_record(kernel, message, task),
@@ -250,11 +256,10 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             Kind::Nice => self.renice(task, message),
             Kind::Affine => self.allow(task, message),
             Kind::Leave => self.leave(task),
-            Kind::Busy => self.decision_came_back(task, message),
             Kind::Exec => self.exec(task, message),
             Kind::Name => self.rename(task, message),
             Kind::Run if message.has(flag::DIRECT) => self.runs_already(task, message),
-            Kind::Run | Kind::Join | Kind::Cpu | Kind::Pick | Kind::Wake => {}
+            Kind::Run | Kind::Join | Kind::Cpu | Kind::Pick | Kind::Busy | Kind::Wake => {}
         }
     }
 

@@ -168,6 +168,7 @@ fn live_counts(counters: &Counters, totals: &Totals) -> Vec<(String, i64)> {
         ("policy_ticks", totals.ticks),
         ("cpus_taken", totals.taken),
         ("disagreed", totals.disagreed),
+        ("nudges", totals.nudges),
         ("odd", strangers + unseen_runs + lost_tasks + after_exit),
         ("odd_strangers", strangers),
         ("odd_unseen_runs", unseen_runs),

@@ -45,7 +45,7 @@ char exit_reason[64], exit_text[256];
 /* The relay's own view of each CPU; the host reads it to explain itself. */
 u32 asked[MAX_CPUS];			/* MSG_PICK is outstanding				*/
 u32 foreign[MAX_CPUS];			/* a task of another class runs there			*/
-u32 pushed_aside[MAX_CPUS];		/* a kernel thread was put in front of a task of ours	*/
+struct run pushed_aside[MAX_CPUS];	/* the run that a kernel thread was put in front of	*/
 struct run current_run[MAX_CPUS];
 
 /*
@@ -285,6 +285,8 @@ static void leave(struct task_struct *p, struct task_ctx *tc)
 		m->run_ns = take_run(p, tc);
 		send(m, false);
 	}
+	/* A decision under way must not meet it should it come back. */
+	tc->lease++;
 }
 
 /* Hard and soft interrupts and NMIs, in the preempt count where this kernel keeps it. */
@@ -330,6 +332,23 @@ static bool revoke(u32 cpu)
 	set_asked(cpu, 0);
 	count(&counters.revoked);
 	return true;
+}
+
+/* The same, and the host is told. */
+static void take_back(u32 cpu)
+{
+	struct msg *m;
+	u32 pid, lease;
+
+	if (cpu >= MAX_CPUS)
+		return;
+	pid = slots[cpu].pid;
+	lease = slots[cpu].lease;
+	if (!revoke(cpu))
+		return;
+	m = open_msg(MSG_BUSY, pid, lease, cpu, 0);
+	if (m)
+		send(m, false);
 }
 
 /* The task is the CPU's without our having asked; whatever was decided about it is void. */
@@ -484,7 +503,7 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 		count(&counters.kernel_threads);
 		if (woken) {
 			if (known_cpu(cpu))
-				pushed_aside[cpu] = 1;
+				pushed_aside[cpu] = current_run[cpu];
 			flags |= K(scx_enq_flags, SCX_ENQ_PREEMPT);
 		}
 		insert_local(p, K(scx_public_consts, SCX_SLICE_DFL), flags);
@@ -492,11 +511,11 @@ void BPF_PROG(relay_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 
 	/* Pushed aside by one of those: it gets its CPU back with what was left, unasked. */
-	if (known_cpu(cpu) && pushed_aside[cpu] && tc->why == WHY_SLICE &&
-	    tc->stop_lease != tc->lease) {
+	if (known_cpu(cpu) && pushed_aside[cpu].pid == p->pid &&
+	    pushed_aside[cpu].lease == tc->lease && tc->why == WHY_SLICE && tc->stop_lease != tc->lease) {
 		u64 used = p->se.sum_exec_runtime - tc->granted_at, inf = K(scx_public_consts, SCX_SLICE_INF);
 
-		pushed_aside[cpu] = 0;
+		pushed_aside[cpu].pid = 0;
 		if (tc->granted == inf || used + CRUMB_NS < tc->granted) {
 			tc->why = 0;
 			insert_local(p, tc->granted == inf ? inf : tc->granted - used, 0);
@@ -647,10 +666,9 @@ void BPF_PROG(relay_update_idle, s32 cpu, bool idle)
 SEC("tp_btf/sched_switch")
 int BPF_PROG(relay_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-	u32 cpu = bpf_get_smp_processor_id(), pid, lease;
+	u32 cpu = bpf_get_smp_processor_id();
 	bool other = next->pid && next->tgid != host_tgid &&
 		     (next->prio < MAX_RT_PRIO || (!whole_system && next->policy != SCHED_EXT));
-	struct msg *m;
 
 	if (next->tgid == host_tgid)
 		host_cpu = cpu + 1;
@@ -659,13 +677,8 @@ int BPF_PROG(relay_switch, bool preempt, struct task_struct *prev, struct task_s
 	if (cpu >= MAX_CPUS || foreign[cpu] == other)
 		return 0;
 	__sync_lock_test_and_set(&foreign[cpu], other);
-	pid = slots[cpu].pid;
-	lease = slots[cpu].lease;
-	if (other && revoke(cpu)) {
-		m = open_msg(MSG_BUSY, pid, lease, cpu, 0);
-		if (m)
-			send(m, false);
-	}
+	if (other)
+		take_back(cpu);
 	return 0;
 }
 
@@ -690,7 +703,7 @@ void BPF_PROG(relay_running, struct task_struct *p)
 	current_run[cpu].lease = tc->lease;
 	if (!is_ours(p, tc))
 		return;
-	pushed_aside[cpu] = 0;
+	pushed_aside[cpu].pid = 0;
 	if (tc->direct)
 		report_direct(p, tc, cpu);
 	/*
@@ -868,8 +881,11 @@ void BPF_PROG(relay_cpu_online, s32 cpu)
 SEC("struct_ops")
 void BPF_PROG(relay_cpu_offline, s32 cpu)
 {
-	if (known_cpu(cpu))
-		revoke(cpu);
+	if (known_cpu(cpu)) {
+		take_back(cpu);
+		/* The host forgets that it asked: once it is back it must ask anew. */
+		set_asked(cpu, 0);
+	}
 	report_cpu(cpu, false);
 }
 

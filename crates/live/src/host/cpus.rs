@@ -67,6 +67,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         }
         let model = &mut self.cpus[cpu.index()];
         model.asked = true;
+        // A decision is looked at while a task that nobody was asked about gives up the CPU: the
+        // record about that one comes next.
+        let void = Run { pid: message.msg.pid, lease: message.msg.lease };
+        let still_runs = |run: Run| message.has(flag::REJECTED) && run != void;
+        if model.given.is_some_and(still_runs) {
+            return;
+        }
         (model.given, model.stopping) = (None, false);
         if self.core.is_taken(cpu) {
             self.core.return_cpu(self.now, cpu);
@@ -117,7 +124,7 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     }
 
     /// Idle CPUs look for work again: what is meant for a CPU that another class has, they may find.
-    fn offer_to_idle_cpus(&mut self) {
+    pub(super) fn offer_to_idle_cpus(&mut self) {
         let cpus = self.policy_cpus;
         for other in cpus.iter() {
             if self.is_idle(other) {
@@ -131,14 +138,16 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         self.cpus[cpu.index()].asked && self.core.curr(cpu).is_none()
     }
 
-    /// A decision was revoked, since another class had taken the CPU.
-    pub(super) fn decision_came_back(&mut self, task: TaskId, message: &Message) {
+    /// A decision was revoked, since another class had taken the CPU; its task may have been handed
+    /// over again, or have left.
+    pub(super) fn decision_came_back(&mut self, message: &Message) {
         let cpu = message.cpu();
-        let run = Run { pid: message.msg.pid, lease: message.msg.lease };
-        if self.cpus[cpu.index()].given == Some(run) {
-            if self.task(task).lease == run.lease {
-                self.task(task).waits = true;
-            }
+        if let Some(task) = self.ids.get(&message.msg.pid).copied()
+            && self.task(task).lease == message.msg.lease
+        {
+            self.task(task).waits = true;
+        }
+        if cpu.index() < self.cpus.len() && !self.core.is_taken(cpu) {
             self.lose(cpu);
         }
     }
@@ -164,7 +173,8 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
                 self.schedule(cpu);
             }
         }
-        if self.core.curr(cpu) == Some(task) {
+        // The switch to it may have been noted just now.
+        if self.core.curr(cpu) == Some(task) && self.task(task).unasked.is_some() {
             self.after_switch(cpu, false);
         }
     }
@@ -248,7 +258,12 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             self.online.insert(cpu);
         } else {
             self.online.remove(cpu);
+            // What was given to it runs there until the kernel pushes it off.
+            let running = self.core.curr(cpu).filter(|_| self.cpus[cpu.index()].given.is_some());
             self.lose(cpu);
+            if let Some(task) = running {
+                self.task(task).unasked = Some(cpu);
+            }
         }
         let tasks: Vec<TaskId> = self.ids.values().copied().collect();
         for task in tasks {

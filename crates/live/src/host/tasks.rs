@@ -17,8 +17,8 @@ pub(super) struct LiveTask {
     pub(super) lease: u32,
     /// It is in our hands and no decision about it is under way.
     pub(super) waits: bool,
-    /// It runs on this CPU, to which the relay gave it without asking, and where the core has not
-    /// put it yet.
+    /// It runs on this CPU, where the core does not have it: the relay gave it there without asking,
+    /// or the CPU is going offline.
     pub(super) unasked: Option<CpuId>,
     /// CPU time by the kernel's account.
     pub(super) run: Nanos,
@@ -159,7 +159,12 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         match self.core.tasks().get(task).state {
             TaskState::New => {
                 let on = self.waker_cpu(message);
+                let parent = self.core.tasks().get(task).parent;
                 self.core.wake_up_new(now, on, task, None);
+                // A policy may leave it to the parent to make room soon; here nobody will.
+                if parent.is_none() || self.core.curr(on) != parent {
+                    self.offer_to_idle_cpus();
+                }
             }
             TaskState::Sleeping | TaskState::Uninterruptible => self.wake(task, message),
             TaskState::Running => self.came_back(task, message),
@@ -190,7 +195,8 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         } else {
             self.ids.get(&(message.msg.b as u32)).copied()
         };
-        let sync = message.has(flag::SYNC);
+        // The promise to sleep at once is worth something if the policy sees that sleep.
+        let sync = message.has(flag::SYNC) && waker.is_some() && self.core.curr(on) == waker;
         // The kernel has carried the wake-up to its CPU already: there is nothing to wait for.
         if let Wakeup::Sent(cpu) = self.core.wake(self.now, on, task, waker, sync) {
             self.core.wake_arrive(self.now, cpu, task);
@@ -201,11 +207,18 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
     fn came_back(&mut self, task: TaskId, message: &Message) {
         let Some(cpu) = self.current_on(task) else { return };
         let model = &mut self.cpus[cpu.index()];
+        let ran_here = model.given.is_some();
         (model.given, model.stopping) = (None, false);
         match message.why() {
-            Why::Class => self.lose(cpu),
+            // It comes from elsewhere, and was chosen for this CPU meanwhile, which still asks.
+            _ if !ran_here => self.leave_forbidden_cpu(task, cpu),
+            // A CPU that asked is lost when it is given something.
+            Why::Class if !self.cpus[cpu.index()].asked => self.lose(cpu),
             Why::Yield => self.core.yield_task(self.now, cpu),
             _ => self.leave_forbidden_cpu(task, cpu),
+        }
+        if ran_here && self.cpus[cpu.index()].asked {
+            self.schedule(cpu);
         }
     }
 

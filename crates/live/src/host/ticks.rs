@@ -6,10 +6,13 @@
 //! several at once. Idle CPUs tick with the first record of each tick.
 
 use schedlab_policy_api::{Policy, TaskState};
-use schedlab_units::{CpuId, TaskId, Time};
+use schedlab_units::{CpuId, Nanos, TaskId, Time};
 
 use super::{Host, LiveObserver};
 use crate::kernel::Kernel;
+
+/// After so long a time with an idle CPU beside a waiting task, idle CPUs look for work again.
+const NUDGE: Nanos = Nanos::from_ms(100);
 
 impl<P: Policy, O: LiveObserver> Host<P, O> {
     fn jiffy(&self) -> u64 {
@@ -59,6 +62,23 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
             if self.is_idle(cpu) {
                 self.tick_cpu(kernel, cpu);
             }
+        }
+        self.nudge();
+        self.react(kernel);
+    }
+
+    /// Some policies tell no CPU of certain tasks that wait, and count on its looking for work soon,
+    /// as every CPU of a running kernel does for its kernel threads. None do so here.
+    fn nudge(&mut self) {
+        if !self.idle_cpu_beside_waiting_task() {
+            self.idle_beside_waiting_since = None;
+            return;
+        }
+        let since = *self.idle_beside_waiting_since.get_or_insert(self.now);
+        if self.now - since >= NUDGE {
+            self.idle_beside_waiting_since = Some(self.now);
+            self.totals.nudges += 1;
+            self.offer_to_idle_cpus();
         }
     }
 

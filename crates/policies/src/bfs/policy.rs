@@ -162,8 +162,14 @@ impl Policy for Bfs {
                 let state = cx.tasks.get(task).state;
                 self.tasks[task.index()].slept_uninterruptible =
                     state == TaskState::Uninterruptible;
-                self.begin_schedule(cx, cpu);
-                self.write_back(cx, cpu, task, true);
+                if self.queue.contains(task) {
+                    // It waited, and leaves all the same, as only tasks of a live kernel do.
+                    self.queue.remove(task);
+                    self.deactivate_task(task);
+                } else {
+                    self.begin_schedule(cx, cpu);
+                    self.write_back(cx, cpu, task, true);
+                }
             }
             Dequeue::Migrate => {}
             Dequeue::Save => unreachable!("changes do not requeue"),

@@ -94,7 +94,7 @@ impl Bfs {
     }
 
     /// Source: 0.357 with the patch of 8 Oct 2010, `sched_bfs.c` `deactivate_task`; spec §4.3.
-    fn deactivate_task(&mut self, task: TaskId) {
+    pub(super) fn deactivate_task(&mut self, task: TaskId) {
         let p = &mut self.tasks[task.index()];
         let group = self.groups.get_mut(p.group);
         group.threads_running = group.threads_running.wrapping_sub(1);

@@ -189,6 +189,10 @@ impl Dialect for Eevdf {
     fn delayed_changing(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
         self.take_delayed_off(cx, task, Departure::Save);
     }
+    fn end_delay(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
+        self.finish_delayed(cx, task);
+    }
+
     fn delayed_changed(&mut self, cx: &mut Ctx<'_>, task: TaskId, what: Change) {
         let facts = cx.tasks.get(task);
         if what == Change::Exec {

@@ -130,6 +130,10 @@ pub trait Dialect: Order + Report {
         let _ = (cx, to);
         unreachable!("task {task} is not delayed");
     }
+    /// Delayed task `task` is gone without having been picked.
+    fn end_delay(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
+        let _ = (cx, task);
+    }
     /// First half of a change of delayed task `task`.
     fn delayed_changing(&mut self, cx: &mut Ctx<'_>, task: TaskId) {
         let _ = (cx, task);

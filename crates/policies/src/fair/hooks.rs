@@ -212,6 +212,12 @@ where
         self.fork_entity(cx, child);
     }
 
+    fn task_exit(&mut self, cx: &mut Ctx<'_>, task: TaskId, _: Option<TaskId>) {
+        if self.fair.task(task).delayed {
+            self.end_delay(cx, task);
+        }
+    }
+
     fn task_changing(&mut self, cx: &mut Ctx<'_>, task: TaskId, what: Change) {
         let facts = cx.tasks.get(task);
         let (is_rt, delayed) = (facts.class.is_rt(), self.fair.task(task).delayed);

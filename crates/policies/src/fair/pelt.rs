@@ -150,7 +150,7 @@ impl SchedAvg {
         }
         self.period_contrib = position % 1024;
         if load != 0 {
-            self.load_sum += load * contribution;
+            self.load_sum = self.load_sum.wrapping_add(load * contribution);
             self.runnable_sum += (runnable * contribution) << CAPACITY_SHIFT;
             self.util_sum += (u64::from(running) * contribution) << CAPACITY_SHIFT;
         }
@@ -159,10 +159,13 @@ impl SchedAvg {
 
     /// Renews the averages; `weight` multiplies the load.
     ///
+    /// The load of a task that changes between SCHED_IDLE, a real-time class and nice −20 time and
+    /// again grows without bound, as in the kernel, whose products wrap here and below.
+    ///
     /// Source: v6.12 `pelt.c` `___update_load_avg`.
     pub(crate) fn update_avg(&mut self, weight: u64) {
         let divider = self.divider();
-        self.load_avg = weight * self.load_sum / divider;
+        self.load_avg = weight.wrapping_mul(self.load_sum) / divider;
         self.runnable_avg = self.runnable_sum / divider;
         self.util_avg = self.util_sum / divider;
     }
@@ -178,7 +181,7 @@ impl SchedAvg {
         task.period_contrib = self.period_contrib;
         task.util_sum = task.util_avg * divider;
         task.runnable_sum = task.runnable_avg * divider;
-        let load_sum = task.load_avg * divider;
+        let load_sum = task.load_avg.wrapping_mul(divider);
         task.load_sum = if weight < load_sum { load_sum / weight } else { 1 };
         self.add_load(task, weight);
         self.util_avg += task.util_avg;
@@ -204,7 +207,7 @@ impl SchedAvg {
     /// Source: v6.12 `fair.c` `enqueue_load_avg`.
     pub(crate) fn add_load(&mut self, task: &Self, weight: u64) {
         self.load_avg += task.load_avg;
-        self.load_sum += weight * task.load_sum;
+        self.load_sum = self.load_sum.wrapping_add(weight.wrapping_mul(task.load_sum));
     }
 
     /// Takes out the weighted load of `task` alone.
@@ -212,7 +215,7 @@ impl SchedAvg {
     /// Source: v6.12 `fair.c` `dequeue_load_avg`.
     pub(crate) fn sub_load(&mut self, task: &Self, weight: u64) {
         self.load_avg = self.load_avg.saturating_sub(task.load_avg);
-        let sum = self.load_sum.saturating_sub(weight * task.load_sum);
+        let sum = self.load_sum.saturating_sub(weight.wrapping_mul(task.load_sum));
         self.load_sum = above_divider(sum, self.load_avg);
     }
 
@@ -223,7 +226,7 @@ impl SchedAvg {
         let divider = self.divider();
         let take = |avg: &mut u64, sum: &mut u64, gone: u64| {
             *avg = avg.saturating_sub(gone);
-            *sum = above_divider(sum.saturating_sub(gone * divider), *avg);
+            *sum = above_divider(sum.saturating_sub(gone.wrapping_mul(divider)), *avg);
         };
         take(&mut self.load_avg, &mut self.load_sum, gone.load_avg);
         take(&mut self.util_avg, &mut self.util_sum, gone.util_avg);
@@ -341,6 +344,17 @@ mod tests {
                 row.text("row")
             );
         }
+    }
+
+    #[test]
+    fn load_that_outgrows_its_word_wraps() {
+        let mut queue = SchedAvg { last_update_time: 5_000_000, ..SchedAvg::default() };
+        let mut task = SchedAvg { load_sum: 1 << 50, ..SchedAvg::default() };
+        task.update_avg(88_761);
+        assert_eq!(task.load_avg, 88_761_u64.wrapping_mul(1 << 50) / task.divider());
+        queue.attach(&mut task, 3);
+        queue.sub_load(&task, 3);
+        assert_eq!(queue.load_avg, 0);
     }
 
     #[test]

@@ -221,7 +221,7 @@ impl Fair {
         }
         this.load = load;
         let weight = scale_load_down(load.weight);
-        this.avg.load_avg = weight * this.avg.load_sum / this.avg.divider();
+        this.avg.load_avg = weight.wrapping_mul(this.avg.load_sum) / this.avg.divider();
         if this.attached {
             queue.add_load(&this.avg, weight);
         }

@@ -38,6 +38,12 @@ impl Policy for Spa {
         self.tasks[task.index()].uninterruptible = state == TaskState::Uninterruptible;
     }
 
+    /// The queue's current slot, which a pick would set, is that of nobody.
+    fn push_aside(&mut self, cx: &mut Ctx<'_>, cpu: CpuId, task: TaskId) {
+        self.put_prev(cx, cpu, task, PutPrev::Preempted);
+        self.rqs[cpu.index()].curr_slot = IDLE_SLOT;
+    }
+
     /// Source: 2.6.6 `sched.c` `schedule`; spec §4.1 schedule steps 5 and 6, §4.2.
     fn pick_next(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) -> Option<TaskId> {
         let Some((slot, next)) = self.arrays.first(cpu) else {
