@@ -147,6 +147,10 @@ pub fn run<P: Policy, O: LiveObserver>(
     mut between: impl FnMut(&mut Host<P, O>, &Counters),
 ) -> Session {
     let running = options.start.clone().map(Running::start);
+    // A panic of the policy is told by the outcome. Until the loop has ended, nothing may take time:
+    // a back trace takes seconds, in which every task would wait.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
     let mut state = Loop {
         batch: Vec::with_capacity(8192),
         begun: Instant::now(),
@@ -182,6 +186,7 @@ pub fn run<P: Policy, O: LiveObserver>(
     let counters = kernel.counters();
     // From here on the kernel's own scheduler runs everything; only then the command is waited for.
     kernel.detach();
+    std::panic::set_hook(hook);
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
     let command = running.map(Running::wait);
     Session { outcome, command, counters, remarks: Vec::new(), end_ns }
