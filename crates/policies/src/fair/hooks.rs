@@ -4,7 +4,8 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
+    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState,
+    TunableValue, View, Wake,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -293,6 +294,13 @@ where
         } else {
             self.fair_timer(cx, timer);
         }
+    }
+
+    fn live_tunables(&self) -> &'static [&'static str] {
+        <Self as Dialect>::LIVE
+    }
+    fn set_tunable(&mut self, name: &str, value: TunableValue) {
+        self.retune(name, value);
     }
 
     fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
