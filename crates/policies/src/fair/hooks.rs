@@ -307,6 +307,9 @@ where
         self.longest_wait(company)
     }
 
+    /// Last `prio_shown`, the priority of `/proc/PID/stat`: 20 + nice, −1 − rt_priority.
+    ///
+    /// Source: v6.1 and v6.12 `task_prio`.
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let facts = view.tasks.get(task);
         if facts.class.is_rt() {
@@ -315,6 +318,7 @@ where
         } else {
             self.explain(view, task, out);
         }
+        out.push(("prio_shown", i64::from(facts.static_prio().0) - 100));
     }
     fn stats(&self, out: &mut Inspect) {
         self.own_totals(out);
