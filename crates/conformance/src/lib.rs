@@ -8,11 +8,13 @@
 mod company;
 mod generate;
 pub mod live;
+mod retune;
 mod run;
 pub mod vectors;
 mod watch;
 
 pub use company::{Mixed, company};
 pub use generate::{Habits, MACHINES, machine, workload};
+pub use retune::{Retune, random_value, run_retuned};
 pub use run::{Case, Outcome, all_policies, run_boxed, run_case, run_unchecked};
 pub use watch::{CurrentOnce, IdleBesideWaiting, LongestWait};

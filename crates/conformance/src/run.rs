@@ -28,12 +28,12 @@ pub struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn build(&self, hz: Hz) -> Build<'_> {
+    pub(crate) fn build(&self, hz: Hz) -> Build<'_> {
         let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();
         Build { topo: self.topo, hz, n_tasks }
     }
 
-    fn config(&self, time: Timekeeping, check: bool) -> SimConfig {
+    pub(crate) fn config(&self, time: Timekeeping, check: bool) -> SimConfig {
         SimConfig {
             topo: self.topo.clone(),
             hz: time.hz,
@@ -58,7 +58,7 @@ pub fn all_policies() -> Vec<PolicySpec> {
     specs.map(|spec| PolicySpec::parse(&spec).expect("the registry's own names")).collect()
 }
 
-struct Fingerprinted<W>(Fingerprint, W);
+pub(crate) struct Fingerprinted<W>(pub(crate) Fingerprint, pub(crate) W);
 
 impl<W: HostObserver> Observer for Fingerprinted<W> {
     fn event(&mut self, now: Time, event: &SchedEvent) {

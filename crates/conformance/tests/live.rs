@@ -45,7 +45,7 @@ prop_compose! {
         n_tasks in 1_usize..8,
         spare in any::<bool>(),
         whole_system in any::<bool>(),
-        [others, changes, affinity, hotplug] in any::<[bool; 4]>(),
+        [others, changes, affinity, hotplug, retunes] in any::<[bool; 5]>(),
         latency_ns in prop_oneof![Just(0_u64), Just(5_000), Just(200_000)],
         host_on_cpu in prop_oneof![Just(0_u64), Just(50)],
     ) -> (Topology, Scenario) {
@@ -62,6 +62,7 @@ prop_compose! {
             changes,
             affinity,
             hotplug,
+            retunes,
             latency_ns,
             host_on_cpu,
         };

@@ -11,7 +11,7 @@ use schedlab_policy_api::{Policy, TaskState, Tunable, TunableUnit, TunableValue}
 use schedlab_units::Time;
 
 /// Values of a policy that say which priority it shows to user space, best known first.
-const SHOWN_PRIORITY: &[&str] = &["prio_shown", "prio"];
+const SHOWN_PRIORITY: &[&str] = &["prio_shown", "pri", "prio"];
 
 /// The control socket's side in the host's loop.
 pub(crate) struct Answers<'a> {

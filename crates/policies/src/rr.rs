@@ -8,7 +8,8 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{
     Build, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, LiveHabits, Policy, PolicyDef,
-    PolicyInfo, PutPrev, Starvation, Timekeeping, Tunables, Variant, View, Wake, WorkConservation,
+    PolicyInfo, PutPrev, Starvation, Timekeeping, TunableValue, Tunables, Variant, View, Wake,
+    WorkConservation,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -46,8 +47,7 @@ impl PolicyDef for Rr {
         },
     };
     fn build(tunables: &RrTunables, build: Build<'_>) -> Self {
-        let ticks = tunables.slice.as_ns().div_ceil(build.hz.tick().as_ns());
-        let slice_ticks = u32::try_from(ticks).expect("10 s at 100 kHz fit 32 bits");
+        let slice_ticks = slice_ticks(tunables.slice, build.hz.tick());
         Self {
             lists: Lists::new(build),
             slice_ticks,
@@ -55,6 +55,12 @@ impl PolicyDef for Rr {
             left: build.topo.cpus().map(|_| slice_ticks).collect(),
         }
     }
+}
+
+/// `slice` in whole ticks.
+fn slice_ticks(slice: Nanos, tick: Nanos) -> u32 {
+    let ticks = slice.as_ns().div_ceil(tick.as_ns());
+    u32::try_from(ticks).expect("10 s at 100 kHz fit 32 bits")
 }
 
 impl Policy for Rr {
@@ -113,6 +119,15 @@ impl Policy for Rr {
     }
     fn live_habits(&self) -> LiveHabits {
         LiveHabits { ticks: true, wakeups_preempt: false, woken_takes_idle_cpu: true }
+    }
+    fn live_tunables(&self) -> &'static [&'static str] {
+        &["slice"]
+    }
+    /// The current tasks keep what they got.
+    fn set_tunable(&mut self, name: &str, value: TunableValue) {
+        let mut tunables = RrTunables::default();
+        tunables.set(name, value).expect("a live tunable and a legal value");
+        self.slice_ticks = slice_ticks(tunables.slice, self.tick);
     }
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {
         self.lists.check(view)

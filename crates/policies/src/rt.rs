@@ -66,21 +66,30 @@ fn prio_of(facts: &Task) -> u8 {
     facts.static_prio().0
 }
 
+fn slice_ticks(timeslice: Nanos, tick: Nanos) -> u32 {
+    let ticks = timeslice.as_ns().div_ceil(tick.as_ns()).max(1);
+    u32::try_from(ticks).unwrap_or(u32::MAX)
+}
+
 impl Rt {
     /// Empty queues; RR tasks run for `timeslice`, rounded up to whole ticks.
     pub(crate) fn new(n_cpus: usize, n_tasks: usize, timeslice: Nanos, hz: Hz) -> Self {
         let rq = RtRq { bitmap: 0, lists: [(NONE, NONE); MAX_RT_PRIO as usize], nr: 0 };
-        let ticks = timeslice.as_ns().div_ceil(hz.tick().as_ns()).max(1);
         let mut by_prio = alloc::vec![CpuSet::EMPTY; usize::from(MAX_RT_PRIO) + 1];
         by_prio[usize::from(MAX_RT_PRIO)] = CpuSet::first_n(n_cpus);
         Self {
             rqs: alloc::vec![rq; n_cpus],
             tasks: Vec::with_capacity(n_tasks),
-            slice_ticks: u32::try_from(ticks).unwrap_or(u32::MAX),
+            slice_ticks: slice_ticks(timeslice, hz.tick()),
             by_prio,
             crowded: CpuSet::EMPTY,
             distributed: CpuId(0),
         }
+    }
+
+    /// RR tasks get slices of `timeslice` from now on, rounded up to whole ticks of length `tick`.
+    pub(crate) fn set_timeslice(&mut self, timeslice: Nanos, tick: Nanos) {
+        self.slice_ticks = slice_ticks(timeslice, tick);
     }
 
     /// Prepares the slot of a forked task; its slice is whole.

@@ -45,6 +45,11 @@ impl Throttle {
         }
     }
 
+    /// Changes the limit; the period under way ends when it would have ended.
+    pub(crate) fn set_limit(&mut self, runtime: Nanos, period: Nanos) {
+        (self.runtime, self.period) = (runtime.as_ns(), period.as_ns());
+    }
+
     /// The policy's name for its timer.
     pub(crate) fn timer(&self) -> u32 {
         self.timer
@@ -94,7 +99,8 @@ impl Throttle {
         task: TaskId,
     ) -> bool {
         let delta = fair.book_run(now, task);
-        if !self.limits() || delta == 0 {
+        // A limit set while real-time tasks are queued waits for the period that the next begins.
+        if !self.limits() || self.ends.is_none() || delta == 0 {
             return false;
         }
         let used = &mut self.used[cpu.index()];

@@ -10,13 +10,13 @@ use schedlab_live::kernel::{Counters, Kernel};
 use schedlab_live::message::Message;
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
-    Build, NoObserver, Observer, Policy, PolicyDef, PolicyVisitor, SchedEvent, Topology,
+    Build, NoObserver, Observer, Policy, PolicyDef, PolicyVisitor, SchedEvent, Topology, Tunable,
 };
-use schedlab_units::{CpuSet, Hz, Nanos, TaskId, Time};
+use schedlab_units::{CpuSet, Hz, Nanos, Rng, TaskId, Time};
 
 use super::machine::EPOCH;
 use super::{FakeKernel, Relaying, Scenario};
-use crate::CurrentOnce;
+use crate::{CurrentOnce, random_value};
 
 /// Longest sleep of the host, as in live runs.
 const LOOK: Duration = Duration::from_millis(20);
@@ -105,6 +105,11 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
     let rates = Habits { hz, kernel_hz: Hz::new(1000), ticks: habits.ticks };
     let mut kernel = FakeKernel::new(scenario.clone(), relaying);
     let mut host = Host::new(core, rates, cpus, EPOCH);
+    let names = host.core().policy().live_tunables();
+    let all = policy.info().tunables.iter();
+    let live: Vec<&Tunable> = all.filter(|tunable| names.contains(&tunable.name)).collect();
+    assert_eq!(live.len(), names.len(), "live tunables that are not declared");
+    let mut rng = Rng::stream(scenario.seed, "retune", 0);
     host.start(&mut kernel).expect("it never fails");
     let mut batch: Vec<Message> = Vec::new();
     let work_ends = EPOCH + scenario.length.as_ns();
@@ -129,6 +134,11 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
             host.handle(&mut kernel, &batch)
         };
         handled.expect("it never fails");
+        if scenario.retunes && !live.is_empty() && rng.below(20) == 0 {
+            let tunable = live[rng.below(live.len() as u64) as usize];
+            let taken = host.set_tunable(tunable.name, random_value(&mut rng, tunable));
+            assert!(taken, "`{}` was not taken", tunable.name);
+        }
     };
     let odd = host.totals().odd;
     let wrong = !at_rest || odd != Default::default() || kernel.counters().rescued != 0;

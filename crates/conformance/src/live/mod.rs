@@ -45,6 +45,8 @@ pub struct Scenario {
     pub changes: bool,
     /// Whether affinities change and migration is disabled.
     pub affinity: bool,
+    /// Whether tunables of the policy change.
+    pub retunes: bool,
     /// Whether CPUs go and come back.
     pub hotplug: bool,
     /// Longest time in ns until the host looks after it was woken.

@@ -21,6 +21,10 @@ impl IsoLimit {
         let period = 5 * u64::from(hz.get()) * n_cpus as u64 + 1;
         Self { ticks: 0, refractory: false, period, percent }
     }
+    /// Changes the share.
+    pub(super) fn set_percent(&mut self, percent: u64) {
+        self.percent = percent;
+    }
     /// Above this many ticks the priority is lost.
     pub(super) fn set_above(&self) -> u64 {
         self.period * self.percent

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use schedlab_policy_api::{
     Build, Change, Company, Ctx, Dequeue, Enqueue, Inspect, Locking, Policy, PolicyDef, PolicyInfo,
-    PutPrev, SchedClass, Starvation, TaskState, Timekeeping, Tunables, View, Wake,
+    PutPrev, SchedClass, Starvation, TaskState, Timekeeping, TunableValue, Tunables, View, Wake,
     WorkConservation,
 };
 use schedlab_units::{CpuId, CpuSet, Nanos, Nice, TaskId};
@@ -17,13 +17,14 @@ use super::groups::{Groups, Life};
 use super::iso::IsoLimit;
 use super::queue::Queue;
 use super::task::{BfsTask, ISO_PRIO};
-use super::tunables::{BfsTunables, Knobs, VARIANTS};
+use super::tunables::{BfsTunables, Knobs, LIVE, VARIANTS};
 
 /// BFS 0.357: one global queue, the earliest virtual deadline first.
 ///
 /// All classes are in the one queue: FIFO and RR by priority, ISO above NORMAL and BATCH,
 /// IDLEPRIO below. A task that starts the workload has an empty quota and the deadline 0.
 pub struct Bfs {
+    tunables: BfsTunables,
     pub(super) knobs: Knobs,
     /// Indexed by task id.
     pub(super) tasks: Vec<BfsTask>,
@@ -85,6 +86,7 @@ impl PolicyDef for Bfs {
     fn build(tunables: &BfsTunables, build: Build<'_>) -> Self {
         let n_cpus = build.topo.n_cpus();
         Self {
+            tunables: tunables.clone(),
             knobs: Knobs::new(tunables, build),
             tasks: Vec::with_capacity(build.n_tasks),
             cpus: alloc::vec![Cpu::START; n_cpus],
@@ -300,6 +302,16 @@ impl Policy for Bfs {
         out.push(("capped", self.stats.capped));
         out.push(("iso_demotions", self.stats.iso_demotions));
         out.push(("iso_ticks", self.iso.ticks as i64));
+    }
+
+    fn live_tunables(&self) -> &'static [&'static str] {
+        LIVE
+    }
+
+    fn set_tunable(&mut self, name: &str, value: TunableValue) {
+        self.tunables.set(name, value).expect("a live tunable and a legal value");
+        self.knobs = self.knobs.retuned(&self.tunables);
+        self.iso.set_percent(self.tunables.iso_cpu as u64);
     }
 
     fn invariants(&self, view: &View<'_>) -> Result<(), String> {

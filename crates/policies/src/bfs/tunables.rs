@@ -2,7 +2,7 @@
 //! Knobs and variants of the policy, and their resolved form for one machine.
 
 use schedlab_policy_api::{Build, Variant};
-use schedlab_units::CpuId;
+use schedlab_units::{CpuId, Hz};
 
 use super::arith::{self, N_USER_PRIO};
 
@@ -60,9 +60,17 @@ pub(super) const VARIANTS: &[Variant] = &[
     },
 ];
 
+/// Those with a file in /proc/sys/kernel.
+///
+/// Source: 0.357 with the patch of 8 Oct 2010, `sysctl.c`; spec §5.
+pub(super) const LIVE: &[&str] =
+    &["rr_interval", "iso_cpu", "fork_depth_penalty", "group_thread_accounting"];
+
 /// The knobs as the policy uses them on its machine.
 #[derive(Clone, Debug)]
 pub(super) struct Knobs {
+    n_cpus: usize,
+    hz: Hz,
     /// Whether the kernel is one for several CPUs.
     pub(super) smp: bool,
     /// Whether all CPUs share a cache, so that none is farther than another.
@@ -92,20 +100,32 @@ pub(super) struct Knobs {
 impl Knobs {
     /// Resolves `t` for the machine of `build`.
     pub(super) fn new(t: &BfsTunables, build: Build<'_>) -> Self {
-        let small = |value: i64| i32::try_from(value).expect("ranges are declared above");
         let n_cpus = build.topo.n_cpus();
+        let one_cache = build.topo.llc_cpus(CpuId(0)).len() == n_cpus;
+        Self::on(t, n_cpus, one_cache, build.hz)
+    }
+
+    /// The same with the tunables `t`. Deadlines and quotas that were handed out stay.
+    pub(super) fn retuned(&self, t: &BfsTunables) -> Self {
+        Self::on(t, self.n_cpus, self.one_cache, self.hz)
+    }
+
+    fn on(t: &BfsTunables, n_cpus: usize, one_cache: bool, hz: Hz) -> Self {
+        let small = |value: i64| i32::try_from(value).expect("ranges are declared above");
         let rr = match t.rr_interval {
             0 => arith::scaled_rr_interval(n_cpus),
             given => small(given),
         };
         Self {
+            n_cpus,
+            hz,
             smp: n_cpus > 1,
-            one_cache: build.topo.llc_cpus(CpuId(0)).len() == n_cpus,
-            tick_ns: build.hz.tick().as_ns(),
+            one_cache,
+            tick_ns: hz.tick().as_ns(),
             rr,
             quota: arith::quota(rr),
-            half_jiffy_us: (1_000_000 / build.hz.get() / 2) as i32,
-            half_jiffy_ns: u64::from(1_000_000_000 / build.hz.get() / 2),
+            half_jiffy_us: (1_000_000 / hz.get() / 2) as i32,
+            half_jiffy_ns: u64::from(1_000_000_000 / hz.get() / 2),
             offset: core::array::from_fn(|u| arith::deadline_offset(u, rr, t.wide_offset)),
             locality_weight: core::array::from_fn(|u| arith::locality_weight(u, rr)),
             fork_depth: t.fork_depth_penalty && !t.branch_penalty,

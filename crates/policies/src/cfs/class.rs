@@ -3,12 +3,13 @@
 //!
 //! Source: v6.1.170 `fair.c`; spec cfs-eevdf §4A.
 
-use schedlab_policy_api::{Ctx, Dequeue, Enqueue, SchedClass};
+use schedlab_policy_api::{Ctx, Dequeue, Enqueue, SchedClass, TunableValue, Tunables};
 use schedlab_units::{CpuId, TaskId};
 
 use super::Cfs;
 use super::entity::Entity;
-use crate::fair::{Departure, Dialect, Membership, calc_delta_fair};
+use super::tunables::LIVE;
+use crate::fair::{Departure, Dialect, Membership, calc_delta_fair, knobs_of};
 
 impl Dialect for Cfs {
     fn book_curr(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
@@ -129,6 +130,19 @@ impl Dialect for Cfs {
             self.place_woken(now, cpu, task, false);
             self.make_relative(cpu, task);
         }
+    }
+
+    const LIVE: &'static [&'static str] = LIVE;
+
+    /// Latency offsets that tasks have stay.
+    fn retune(&mut self, name: &str, value: TunableValue) {
+        let n_cpus = self.rqs.len();
+        let t = &mut self.own.knobs;
+        t.set(name, value).expect("a live tunable and a legal value");
+        (self.own.spans, self.own.request) = (t.spans(n_cpus), t.request(n_cpus));
+        let knobs = knobs_of!(t);
+        let (slice, runtime, period) = (t.rr_timeslice, t.rt_runtime, t.rt_period);
+        self.retune_shared(knobs, slice, runtime, period);
     }
 
     /// Source: v6.1 `fair.c` `attach_task_cfs_rq`.

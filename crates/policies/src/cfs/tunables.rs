@@ -151,6 +151,43 @@ pub(crate) const VARIANTS: &[Variant] = &[
     },
 ];
 
+/// Those with a file in debugfs (`/sys/kernel/debug/sched`), a feature there, or a sysctl; `eevdf`
+/// is a feature, too, but the order of the queues depends on it.
+///
+/// Source: v6.1 `debug.c`, `features.h`, `sysctl.c`, `rt.c`; 6 and 11 March 2023 `features.h`.
+pub(super) const LIVE: &[&str] = &[
+    "latency",
+    "min_granularity",
+    "idle_min_granularity",
+    "wakeup_granularity",
+    "tunable_scaling",
+    "child_runs_first",
+    "start_debit",
+    "gentle_fair_sleepers",
+    "base_slice",
+    "next_buddy",
+    "last_buddy",
+    "cache_hot_buddy",
+    "wakeup_preemption",
+    "fair_sleepers",
+    "preserve_lag",
+    "preserve_lag_scale",
+    "ttwu_queue",
+    "sis_util",
+    "wa_idle",
+    "wa_weight",
+    "wa_bias",
+    "util_est",
+    "attach_age_load",
+    "lb_min",
+    "ni_random",
+    "migration_cost",
+    "nr_migrate",
+    "rr_timeslice",
+    "rt_runtime",
+    "rt_period",
+];
+
 impl CfsTunables {
     /// The spans on a machine of `n_cpus`.
     pub(super) fn spans(&self, n_cpus: usize) -> Spans {

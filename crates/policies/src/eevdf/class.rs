@@ -3,13 +3,14 @@
 //!
 //! Source: v6.12 `fair.c`; spec cfs-eevdf §4D.
 
-use schedlab_policy_api::{Change, Ctx, Dequeue, Enqueue, Wake};
+use schedlab_policy_api::{Change, Ctx, Dequeue, Enqueue, TunableValue, Tunables, Wake};
 use schedlab_units::{CpuId, TaskId};
 
 use super::Eevdf;
 use super::arith::{custom_slice, reweight_lag};
 use super::entity::Entity;
-use crate::fair::{Departure, Dialect, Load, Membership, Order, calc_delta_fair};
+use super::tunables::LIVE;
+use crate::fair::{Departure, Dialect, Load, Membership, Order, calc_delta_fair, knobs_of};
 
 impl Eevdf {
     /// The part of a departure that takes the task off the queue.
@@ -172,6 +173,21 @@ impl Dialect for Eevdf {
             self.hrtick(cx, CpuId(timer));
         } else {
             self.server_timer(cx, CpuId(timer - n_cpus));
+        }
+    }
+
+    const LIVE: &'static [&'static str] = LIVE;
+
+    /// Slices that were handed out stay.
+    fn retune(&mut self, name: &str, value: TunableValue) {
+        let t = &mut self.own.knobs;
+        t.set(name, value).expect("a live tunable and a legal value");
+        self.own.base_slice = t.effective_base_slice(self.rqs.len());
+        let knobs = knobs_of!(t);
+        let (slice, runtime, period) = (t.rr_timeslice, t.rt_runtime, t.rt_period);
+        self.retune_shared(knobs, slice, runtime, period);
+        if self.own.knobs.fair_server_runtime.is_zero() {
+            self.servers_stop();
         }
     }
 

@@ -101,6 +101,12 @@ impl Eevdf {
         self.own.servers[cpu.index()].phase = Phase::Stopped;
     }
 
+    /// There are to be no servers any more. One that is wanted again starts with the first fair task
+    /// that comes to its CPU.
+    pub(super) fn servers_stop(&mut self) {
+        self.own.servers.fill(Server::STOPPED);
+    }
+
     /// A real-time task came to `cpu`, or the server's plan changed: arms its timer.
     pub(super) fn server_arm(&mut self, cx: &mut Ctx<'_>, cpu: CpuId) {
         if self.rt.nr(cpu) == 0 {

@@ -133,6 +133,42 @@ pub(crate) const VARIANTS: &[Variant] = &[
     },
 ];
 
+/// Those with a file in debugfs (`/sys/kernel/debug/sched`), a feature there, or a sysctl.
+///
+/// Source: v6.12 `debug.c`, `features.h`, `rt.c`.
+pub(super) const LIVE: &[&str] = &[
+    "base_slice",
+    "tunable_scaling",
+    "place_lag",
+    "place_deadline_initial",
+    "place_rel_deadline",
+    "run_to_parity",
+    "preempt_short",
+    "next_buddy",
+    "pick_buddy",
+    "cache_hot_buddy",
+    "delay_dequeue",
+    "delay_zero",
+    "wakeup_preemption",
+    "hrtick",
+    "ttwu_queue",
+    "sis_util",
+    "wa_idle",
+    "wa_weight",
+    "wa_bias",
+    "util_est",
+    "attach_age_load",
+    "lb_min",
+    "ni_random",
+    "migration_cost",
+    "nr_migrate",
+    "rr_timeslice",
+    "fair_server_runtime",
+    "fair_server_period",
+    "rt_runtime",
+    "rt_period",
+];
+
 impl EevdfTunables {
     /// The slice in ns on a machine of `n_cpus`.
     pub(crate) fn effective_base_slice(&self, n_cpus: usize) -> u64 {

@@ -3,7 +3,9 @@
 
 use alloc::string::String;
 
-use schedlab_policy_api::{Change, Company, Ctx, Dequeue, Enqueue, Inspect, Task, View, Wake};
+use schedlab_policy_api::{
+    Change, Company, Ctx, Dequeue, Enqueue, Inspect, Task, TunableValue, View, Wake,
+};
 use schedlab_units::{CpuId, Nanos, TaskId};
 
 use super::Load;
@@ -124,6 +126,11 @@ pub trait Dialect: Order + Report {
     fn fair_timer(&mut self, cx: &mut Ctx<'_>, timer: u32) {
         let _ = (cx, timer);
     }
+
+    /// Tunables that may change while tasks run.
+    const LIVE: &'static [&'static str];
+    /// Changes one of them to a legal value.
+    fn retune(&mut self, name: &str, value: TunableValue);
 
     /// Moves delayed task `task` to another queue. No dialect but those that delay is asked to.
     fn move_delayed(&mut self, cx: &mut Ctx<'_>, task: TaskId, to: CpuId) {

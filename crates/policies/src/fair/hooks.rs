@@ -4,7 +4,8 @@
 use alloc::string::String;
 
 use schedlab_policy_api::{
-    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState, View, Wake,
+    Change, Company, Ctx, Dequeue, Enqueue, Idle, Inspect, Policy, PutPrev, TaskState,
+    TunableValue, View, Wake,
 };
 use schedlab_units::{CpuId, Nanos, TaskId};
 
@@ -295,10 +296,20 @@ where
         }
     }
 
+    fn live_tunables(&self) -> &'static [&'static str] {
+        <Self as Dialect>::LIVE
+    }
+    fn set_tunable(&mut self, name: &str, value: TunableValue) {
+        self.retune(name, value);
+    }
+
     fn wait_bound(&self, company: Company<'_>) -> Option<Nanos> {
         self.longest_wait(company)
     }
 
+    /// Last `prio_shown`, the priority of `/proc/PID/stat`: 20 + nice, −1 − rt_priority.
+    ///
+    /// Source: v6.1 and v6.12 `task_prio`.
     fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let facts = view.tasks.get(task);
         if facts.class.is_rt() {
@@ -307,6 +318,7 @@ where
         } else {
             self.explain(view, task, out);
         }
+        out.push(("prio_shown", i64::from(facts.static_prio().0) - 100));
     }
     fn stats(&self, out: &mut Inspect) {
         self.own_totals(out);

@@ -32,7 +32,7 @@ pub(crate) use dialect::{Dialect, Order, Report};
 pub(crate) use fluid::Fluid;
 pub(crate) use pelt::SchedAvg;
 
-pub(crate) use policy::{Departure, FairPolicy, Parts, parts_of};
+pub(crate) use policy::{Departure, FairPolicy, Parts, knobs_of, parts_of};
 pub(crate) use state::{Fair, FairKnobs};
 pub(crate) use tracking::Membership;
 pub(crate) use tree::{Keys, Tree};

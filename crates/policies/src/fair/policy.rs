@@ -94,26 +94,34 @@ pub(crate) struct Parts {
     pub(crate) n_timers: u32,
 }
 
+/// [`FairKnobs`] from tunables that have these knobs under the kernel's names.
+macro_rules! knobs_of {
+    ($tunables:expr) => {
+        $crate::fair::FairKnobs {
+            ttwu_queue: $tunables.ttwu_queue,
+            sis_util: $tunables.sis_util,
+            wa_idle: $tunables.wa_idle,
+            wa_weight: $tunables.wa_weight,
+            wa_bias: $tunables.wa_bias,
+            util_est: $tunables.util_est,
+            attach_age_load: $tunables.attach_age_load,
+            cache_hot_buddy: $tunables.cache_hot_buddy,
+            lb_min: $tunables.lb_min,
+            ni_random: $tunables.ni_random,
+            migration_cost: $tunables.migration_cost.as_ns(),
+            nr_migrate: $tunables.nr_migrate as u32,
+            newidle_cost_per_cpu: $tunables.newidle_cost_per_cpu.as_ns(),
+        }
+    };
+}
+pub(crate) use knobs_of;
+
 /// [`Parts`] from tunables that have the knobs of CPU choice, balancing and real-time classes under
 /// the kernel's names, each dialect with its own sources and defaults.
 macro_rules! parts_of {
     ($tunables:expr, $tree:expr, $n_timers:expr) => {
         $crate::fair::Parts {
-            knobs: $crate::fair::FairKnobs {
-                ttwu_queue: $tunables.ttwu_queue,
-                sis_util: $tunables.sis_util,
-                wa_idle: $tunables.wa_idle,
-                wa_weight: $tunables.wa_weight,
-                wa_bias: $tunables.wa_bias,
-                util_est: $tunables.util_est,
-                attach_age_load: $tunables.attach_age_load,
-                cache_hot_buddy: $tunables.cache_hot_buddy,
-                lb_min: $tunables.lb_min,
-                ni_random: $tunables.ni_random,
-                migration_cost: $tunables.migration_cost.as_ns(),
-                nr_migrate: $tunables.nr_migrate as u32,
-                newidle_cost_per_cpu: $tunables.newidle_cost_per_cpu.as_ns(),
-            },
+            knobs: $crate::fair::knobs_of!($tunables),
             tree: $tree,
             rr_timeslice: $tunables.rr_timeslice,
             rt_runtime: $tunables.rt_runtime,
@@ -142,6 +150,19 @@ impl<D, E: Clone> FairPolicy<D, E> {
             plan: Vec::with_capacity(parts.knobs.nr_migrate as usize),
             fair: Fair::new(parts.knobs, build),
         }
+    }
+
+    /// Takes over the tunables of the shared parts after a change.
+    pub(crate) fn retune_shared(
+        &mut self,
+        knobs: FairKnobs,
+        rr_timeslice: Nanos,
+        rt_runtime: Nanos,
+        rt_period: Nanos,
+    ) {
+        self.fair.knobs = knobs;
+        self.rt.set_timeslice(rr_timeslice, Nanos::from_ns(self.tick_ns));
+        self.throttle.set_limit(rt_runtime, rt_period);
     }
 
     /// Gives forked task `child` the virtual side `entity`.

@@ -81,6 +81,15 @@ pub(crate) fn reap(parent: i32, child: i32, hz: Hz) -> i32 {
     (parent + child).min(max_counter(hz))
 }
 
+/// Priority of `/proc/PID/stat` of a task with `counter` ticks: 20 less its ticks in tenths of what
+/// 100 ms hold, rounded.
+///
+/// Source: 2.4.5 `fs/proc/array.c` `proc_pid_stat`, `DEF_COUNTER`.
+pub(crate) fn shown_prio(counter: i32, hz: Hz) -> i32 {
+    let def_counter = ((hz.get() / 10) as i32).max(1);
+    20 - (counter * 10 + def_counter / 2) / def_counter
+}
+
 /// The most ticks a task can ever own: the fixed point of nice −20, or the cap of the refund.
 pub(crate) fn counter_bound(hz: Hz) -> i32 {
     (2 * quantum(Nice::MIN, hz) - 1).max(max_counter(hz))

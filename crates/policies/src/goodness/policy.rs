@@ -332,7 +332,7 @@ impl Policy for Goodness {
     }
 
     /// `counter` in ticks, `goodness` on its CPU with what is loaded there, `position` on the list
-    /// with the head at 0 (−1 = not on the list), `yielded`.
+    /// with the head at 0 (−1 = not on the list), `yielded`, `prio_shown` as `/proc/PID/stat` has it.
     fn inspect(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
         let value = &self.tasks[task.index()];
         let goodness = value.entry().goodness(self.asker(value.processor));
@@ -341,6 +341,7 @@ impl Policy for Goodness {
         out.push(("goodness", goodness.into()));
         out.push(("position", position.map_or(-1, |at| at as i64)));
         out.push(("yielded", value.yielded.into()));
+        out.push(("prio_shown", counter::shown_prio(value.counter, self.knobs.hz).into()));
     }
 
     fn stats(&self, out: &mut Inspect) {

@@ -304,7 +304,8 @@ impl Policy for Mq {
 
     /// `counter` in ticks, `goodness` on its CPU with what is loaded there, `na` without CPU and
     /// address space, `position` on its queue with the head at 0 (−1 = on none), `yielded`; of its
-    /// CPU's queue `max_na` and whether it `is_max` there, `curr_na` of its CPU (−10000 = none).
+    /// CPU's queue `max_na` and whether it `is_max` there, `curr_na` of its CPU (−10000 = none);
+    /// `prio_shown` as `/proc/PID/stat` has it.
     fn inspect(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
         let value = &self.tasks[task.index()];
         let cpu = value.processor.index();
@@ -319,6 +320,7 @@ impl Policy for Mq {
         out.push(("is_max", (self.maxima[cpu].task == Some(task)).into()));
         out.push(("max_na", self.maxima[cpu].na.into()));
         out.push(("curr_na", self.curr_na[cpu].into()));
+        out.push(("prio_shown", counter::shown_prio(value.counter, self.knobs.hz).into()));
     }
 
     fn stats(&self, out: &mut Inspect) {

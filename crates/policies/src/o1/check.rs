@@ -19,7 +19,8 @@ impl O1 {
     /// `starved_expirations`: how often it
     /// expired although interactive, since others starved; with the list of waiting tasks
     /// `head_overdue`: by how many ticks the first of its CPU's list has waited too long (negative:
-    /// not yet; −1 if the list is empty).
+    /// not yet; −1 if the list is empty); `prio_shown` as `/proc/PID/stat` has it (2.6.0
+    /// `task_prio`).
     pub(super) fn explain(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let data = &self.tasks[task.index()];
         let cpu = view.tasks.cpu(task);
@@ -44,6 +45,7 @@ impl O1 {
             });
             out.push(("head_overdue", overdue));
         }
+        out.push(("prio_shown", i64::from(data.prio) - 100));
     }
 
     /// I9.

@@ -212,8 +212,9 @@ impl Policy for Spa {
 
     /// `slot` with promotions so far and `position` in it with the head at 0 (−1 = not queued),
     /// `time_slice` left in jiffies, `sleep_avg` in ns, the `bonus` it gives, `interactive_credit`
-    /// and `activated`.
-    fn inspect(&self, _: &View<'_>, task: TaskId, out: &mut Inspect) {
+    /// and `activated`; `prio_shown` as `/proc/PID/stat` would have it, from the slot, or from the
+    /// one it goes to next (inferred: 2.6.6 `task_prio`).
+    fn inspect(&self, view: &View<'_>, task: TaskId, out: &mut Inspect) {
         let own = &self.tasks[task.index()];
         let place = self.arrays.contains(task).then(|| self.arrays.place(task));
         out.push(("slot", place.map_or(-1, |(slot, _)| slot.into())));
@@ -223,6 +224,8 @@ impl Policy for Spa {
         out.push(("bonus", own.avg.bonus(&self.knobs.scale) as i64));
         out.push(("interactive_credit", own.avg.interactive_credit));
         out.push(("activated", own.avg.activated.number()));
+        let slot = place.map_or_else(|| self.slot_by(view.tasks, task), |(slot, _)| slot);
+        out.push(("prio_shown", i64::from(slot) - 100));
     }
 
     fn stats(&self, out: &mut Inspect) {

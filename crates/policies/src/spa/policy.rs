@@ -4,8 +4,8 @@
 use alloc::vec::Vec;
 
 use schedlab_policy_api::{
-    Build, Ctx, PolicyDef, PolicyInfo, SleepUnit, Starvation, SyncWakes, TickOrder, TickPhase,
-    Timekeeping, TimerBase, Tunables, WorkConservation,
+    Build, Ctx, PolicyDef, PolicyInfo, SleepUnit, Starvation, SyncWakes, TaskTable, TickOrder,
+    TickPhase, Timekeeping, TimerBase, Tunables, WorkConservation,
 };
 use schedlab_units::{CpuId, Hz, TaskId, Time};
 
@@ -141,7 +141,12 @@ impl Spa {
     ///
     /// Source: P. Williams, 28 May 2004; spec §2.3, §4.2 enqueue.
     pub(super) fn slot(&self, cx: &Ctx<'_>, task: TaskId) -> u8 {
-        let facts = cx.tasks.get(task);
+        self.slot_by(cx.tasks, task)
+    }
+
+    /// [`Spa::slot`] outside of hooks.
+    pub(super) fn slot_by(&self, tasks: &TaskTable, task: TaskId) -> u8 {
+        let facts = tasks.get(task);
         if facts.class.is_rt() {
             return 99 - facts.rt_priority;
         }

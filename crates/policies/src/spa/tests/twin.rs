@@ -269,7 +269,12 @@ impl Pair {
                 ("interactive_credit", task.avg.interactive_credit),
                 ("activated", task.avg.activated.number()),
             ];
-            assert_eq!(figures, expected, "{t} after {after:?}");
+            let [own @ .., (name, shown)] = &figures[..] else { panic!("no figures of {t}") };
+            assert_eq!(own, expected, "{t} after {after:?}");
+            assert!(
+                *name == "prio_shown" && (slot < 0 || *shown == slot - 100),
+                "{t} in slot {slot} shows {shown} after {after:?}"
+            );
         }
     }
 }
