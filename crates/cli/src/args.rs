@@ -187,7 +187,8 @@ pub(crate) struct ClaimsArgs {
 Example: schedlab export perf.data -o trace.pftrace; open it with ui.perfetto.dev")]
 pub(crate) struct ExportArgs {
     /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
-    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
+    /// report`, .slt, or a transcript of `live`, also packed with gzip or zstd; `-` reads standard
+    /// input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<String>,
     /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv;
@@ -205,8 +206,9 @@ pub(crate) struct DiffArgs {
     /// A recorded run: .slt files of one workload are compared to the nanosecond, with the values
     /// of the policies where they part; traces of other forms by the order of names
     pub(crate) a: String,
-    /// The other one
-    pub(crate) b: String,
+    /// The other one; without it A is a transcript of `schedlab live`, which is replayed through its
+    /// policy and compared with that
+    pub(crate) b: Option<String>,
     /// Form of the results
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
     pub(crate) format: String,
@@ -218,7 +220,8 @@ pub(crate) struct DiffArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
     /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
-    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
+    /// report`, .slt, or a transcript of `live`, also packed with gzip or zstd; `-` reads standard
+    /// input
     pub(crate) file: String,
     /// Where the workload goes; `-` is standard output
     #[arg(long, short, value_name = "FILE")]
