@@ -182,6 +182,13 @@ impl std::fmt::Display for Ending {
     }
 }
 
+/// What a panic said.
+pub(crate) fn words(cause: &(dyn std::any::Any + Send)) -> String {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

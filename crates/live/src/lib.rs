@@ -11,9 +11,11 @@ pub mod control;
 pub mod ending;
 pub mod host;
 pub mod kernel;
-pub mod message;
 pub mod probe;
 #[cfg(all(target_os = "linux", feature = "bpf"))]
 pub mod relay;
 #[cfg(target_os = "linux")]
 pub mod session;
+pub mod transcript;
+
+pub use schedlab_trace::transcript::message;

@@ -11,10 +11,11 @@ use schedlab_policy_api::Policy;
 use schedlab_units::{CpuId, CpuSet};
 
 use crate::command::{Ended, Running, Start, cpu_mask, set_scheduler};
-use crate::ending::Ending;
+use crate::ending::{Ending, words};
 use crate::host::{Host, LiveObserver};
 use crate::kernel::{Counters, Kernel};
 use crate::message::Message;
+use crate::transcript::Input;
 
 /// Priority of the host's thread among real-time tasks.
 const HOST_PRIORITY: i32 = 50;
@@ -136,14 +137,15 @@ pub fn prepare_thread(mode: HostMode) -> Vec<String> {
     remarks
 }
 
-/// Runs until the command ends, `stop` is set, or the kernel takes over. `between` is called at
+/// Runs until the command ends, `stop` is set, or the kernel takes over. `tap` is told what goes into
+/// the host, just before. `between` is called at
 /// least every 20 ms, for whoever wants to look at the host or change it.
 pub fn run<P: Policy, O: LiveObserver>(
     host: &mut Host<P, O>,
     kernel: &mut impl Kernel,
     options: &SessionOptions,
     stop: &AtomicBool,
-    mut tap: impl FnMut(&[Message]),
+    mut tap: impl FnMut(Input<'_>),
     mut between: impl FnMut(&mut Host<P, O>, &Counters),
 ) -> Session {
     let running = options.start.clone().map(Running::start);
@@ -192,12 +194,6 @@ pub fn run<P: Policy, O: LiveObserver>(
     Session { outcome, command, counters, remarks: Vec::new(), end_ns }
 }
 
-fn words(cause: &(dyn std::any::Any + Send)) -> String {
-    let text = cause.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic without words").to_string()
-}
-
 struct Loop {
     batch: Vec<Message>,
     begun: Instant,
@@ -212,7 +208,7 @@ impl Loop {
         host: &mut Host<P, O>,
         kernel: &mut impl Kernel,
         options: &SessionOptions,
-        tap: &mut impl FnMut(&[Message]),
+        tap: &mut impl FnMut(Input<'_>),
     ) -> io::Result<()> {
         kernel.drain(Duration::ZERO, &mut self.batch)?;
         if self.batch.is_empty() && matches!(options.mode, HostMode::Polling(_)) {
@@ -237,10 +233,12 @@ impl Loop {
         } else {
             self.last_record = Instant::now();
             self.explained = false;
-            tap(&self.batch);
+            tap(Input::Records(&self.batch));
             return host.handle(kernel, &self.batch);
         }
-        host.pass_time(kernel, clock_ns())
+        let clock = clock_ns();
+        tap(Input::Clock { clock, acts: host.acts_at(clock) });
+        host.pass_time(kernel, clock)
     }
 
     fn make_fault(&self, fault: Option<Fault>) {

@@ -6,7 +6,7 @@ use std::fmt;
 use schedlab_units::Located;
 
 use crate::text::{Layout, parse_prefix};
-use crate::{chrome, perfetto, slt};
+use crate::{chrome, perfetto, slt, transcript};
 
 /// A form of trace files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub enum Format {
     FtraceText,
     /// Our own [`slt`].
     Slt,
+    /// A [`transcript`] of a live run.
+    LiveTranscript,
     /// `perf.data`.
     PerfData,
     /// trace-cmd's `trace.dat`.
@@ -42,6 +44,7 @@ impl Format {
             Self::PerfScript
             | Self::FtraceText
             | Self::Slt
+            | Self::LiveTranscript
             | Self::PerfData
             | Self::TraceDat
             | Self::Perfetto
@@ -64,6 +67,7 @@ impl fmt::Display for Format {
             Self::PerfScript => "perf script text",
             Self::FtraceText => "ftrace text",
             Self::Slt => "slt",
+            Self::LiveTranscript => "live transcript",
             Self::PerfData => "perf.data",
             Self::TraceDat => "trace.dat",
             Self::Perfetto => "Perfetto trace",
@@ -77,8 +81,9 @@ impl fmt::Display for Format {
 }
 
 /// First bytes of binary forms. Source: spec formats-and-ecosystem §2.6, §2.7; RFC 1952, RFC 8878.
-const MAGIC: [(&[u8], Format); 9] = [
+const MAGIC: [(&[u8], Format); 10] = [
     (&slt::MAGIC, Format::Slt),
+    (&transcript::MAGIC, Format::LiveTranscript),
     (b"PERFILE2", Format::PerfData),
     (b"2ELIFREP", Format::PerfData),
     (b"PERFFILE", Format::PerfData),
@@ -147,6 +152,7 @@ mod tests {
         for (start, format) in [
             (&b"PERFILE2rest"[..], Some(Format::PerfData)),
             (b"\x17\x08\x44tracing6\0", Some(Format::TraceDat)),
+            (b"\x89LIV\r\n\x1a\n{", Some(Format::LiveTranscript)),
             (b"\x1f\x8b\x08\0", Some(Format::Gzip)),
             (b"\x28\xb5\x2f\xfd\0", Some(Format::Zstd)),
             (b"\x50\x2a\x4d\x18\x04\0\0\0", Some(Format::Zstd)),

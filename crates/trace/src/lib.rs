@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod checksum;
 mod chrome;
 mod comms;
 mod compression;
@@ -32,6 +33,7 @@ mod summary;
 mod tep;
 mod text;
 mod trace_dat;
+pub mod transcript;
 mod written;
 
 pub use chrome::ChromeWriter;

@@ -10,7 +10,7 @@ use crate::compression::unpack;
 use crate::format::{Format, detect};
 use crate::sink::{Collect, RecordSink};
 use crate::summary::{Read as Trace, ReadSummary};
-use crate::{chrome, perf_data, perfetto, slt, text, trace_dat};
+use crate::{chrome, perf_data, perfetto, slt, text, trace_dat, transcript};
 
 /// Bytes by which a form is recognised, and size of the buffers of streams.
 const HEAD: usize = 1 << 16;
@@ -64,6 +64,7 @@ pub fn read_as<R: Read>(
         Format::PerfScript => text::read_perf_script(buffered(input), sink),
         Format::FtraceText => text::read_ftrace(buffered(input), sink),
         Format::Slt => slt::read_slt(buffered(input), sink),
+        Format::LiveTranscript => transcript::read_transcript(buffered(input), sink),
         Format::Perfetto => perfetto::read_perfetto(buffered(input), sink),
         Format::Chrome => chrome::read_chrome(buffered(input), sink),
         Format::PerfData => perf_data::read_perf_data(in_memory(input)?, sink),

@@ -82,6 +82,13 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         }
     }
 
+    /// Whether [`Host::pass_time`] up to `clock` does more than move the clock on.
+    pub fn acts_at(&self, clock: u64) -> bool {
+        let now = self.now.max(Time::from_ns(clock.saturating_sub(self.epoch)));
+        let jiffy = now.as_ns() / self.habits.hz.tick().as_ns();
+        jiffy != self.idle_jiffy || self.timers.values().any(|(at, _)| *at <= now)
+    }
+
     /// Whether some CPU is idle while some task waits, so that a tick may bring them together.
     pub(super) fn idle_cpu_beside_waiting_task(&self) -> bool {
         self.policy_cpus.iter().any(|cpu| self.is_idle(cpu))

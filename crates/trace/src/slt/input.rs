@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use schedlab_units::Located;
 
-use super::checksum::Checksum;
+use crate::checksum::Checksum;
 
 /// A stream that knows where it is.
 pub(super) struct Input<R> {

@@ -3,7 +3,6 @@
 //!
 //! The layout of the bytes is described in `docs/slt-format.md`.
 
-mod checksum;
 mod code;
 mod header;
 mod input;

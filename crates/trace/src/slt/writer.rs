@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use schedlab_policy_api::{Fingerprint, Observer, SchedEvent};
 use schedlab_units::{TaskId, Time};
 
-use super::checksum::Checksum;
 use super::code::{END, LABEL, put_event, put_sched, put_varint};
 use super::{MAGIC, MAX_HEADER, MAX_NAME, SltHeader, VERSION};
+use crate::checksum::Checksum;
 use crate::kernel_view::TaskLabel;
 
 /// Bytes gathered before they are written.

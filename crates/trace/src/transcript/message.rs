@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! What the relay and the host tell each other; the layout of `bpf/message.h`.
+//! What the relay and the host of a live run tell each other; the layout of `message.h` in the
+//! crate `live`.
 
 use std::mem::{offset_of, size_of};
 
