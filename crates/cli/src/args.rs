@@ -205,8 +205,9 @@ pub(crate) struct DiffArgs {
     /// A recorded run: .slt files of one workload are compared to the nanosecond, with the values
     /// of the policies where they part; traces of other forms by the order of names
     pub(crate) a: String,
-    /// The other one
-    pub(crate) b: String,
+    /// The other one; without it A is a transcript of `schedlab live`, which is replayed through its
+    /// policy and compared with that
+    pub(crate) b: Option<String>,
     /// Form of the results
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = ["text", "json"])]
     pub(crate) format: String,

@@ -43,6 +43,9 @@ pub(crate) struct LiveArgs {
     /// Makes a fault on purpose, to try the safety nets: hang=TIME or panic=TIME
     #[arg(long, value_name = "FAULT", hide = true)]
     pub(crate) fault: Option<String>,
+    /// Keeps what the kernel reported and what was decided, for `diff`, `import`, `view` and `export`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) transcript: Option<PathBuf>,
     /// Where `live status`, `live set` and `top` find this run
     #[arg(long, value_name = "PATH", default_value = schedlab_live::control::SOCKET)]
     pub(crate) socket: PathBuf,

@@ -11,6 +11,7 @@ use schedlab_conformance::live::{Scenario, run_live};
 use schedlab_conformance::{
     Case, Habits, all_policies, machine, run_boxed, run_unchecked, workload,
 };
+use schedlab_liverun::transcript::replay;
 use schedlab_policy_api::{NoObserver, Topology, WorkConservation};
 use schedlab_sim::CostModel;
 use schedlab_units::Nanos;
@@ -95,6 +96,20 @@ proptest! {
     fn host_survives_records_that_a_full_ring_lost((topo, scenario) in scenario(16)) {
         for policy in all_policies() {
             run_live(&policy, &topo, &scenario);
+        }
+    }
+
+    /// I10, through the bytes of the file; a full ring changes nothing about that.
+    #[test]
+    fn transcript_of_a_live_run_replays_to_the_same_decisions(
+        (topo, scenario) in prop_oneof![scenario(1 << 16), scenario(16)],
+    ) {
+        for policy in all_policies() {
+            let run = run_live(&policy, &topo, &scenario);
+            let replayed = replay(&run.transcript[..]).unwrap_or_else(|fault| panic!("{fault}"));
+            prop_assert!(replayed.divergence.is_none(), "{}: {:?}", policy, replayed.divergence);
+            prop_assert_eq!(replayed.picks, run.totals.decisions, "{}", policy);
+            prop_assert!(replayed.end.is_some());
         }
     }
 

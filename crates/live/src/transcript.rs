@@ -227,15 +227,15 @@ fn write_all(
 }
 
 /// A kernel whose answers, and what the host tells it, are kept.
-pub struct Recorded<K> {
-    kernel: K,
+pub struct Recorded<'k, K> {
+    kernel: &'k mut K,
     keeper: Option<Keeper>,
     any_pending: bool,
 }
 
-impl<K: Kernel> Recorded<K> {
+impl<'k, K: Kernel> Recorded<'k, K> {
     /// Keeps with `keeper`, or nothing without one.
-    pub fn new(kernel: K, keeper: Option<Keeper>) -> Self {
+    pub fn new(kernel: &'k mut K, keeper: Option<Keeper>) -> Self {
         Self { kernel, keeper, any_pending: false }
     }
 
@@ -247,7 +247,7 @@ impl<K: Kernel> Recorded<K> {
     }
 }
 
-impl<K: Kernel> Kernel for Recorded<K> {
+impl<K: Kernel> Kernel for Recorded<'_, K> {
     fn drain(&mut self, wait: Duration, into: &mut Vec<Message>) -> io::Result<()> {
         self.kernel.drain(wait, into)
     }

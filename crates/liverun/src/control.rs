@@ -7,6 +7,7 @@ use schedlab_live::control::{
 };
 use schedlab_live::host::{Host, LiveObserver};
 use schedlab_live::kernel::Counters;
+use schedlab_live::transcript::Keeper;
 use schedlab_policy_api::{Policy, TaskState, Tunable, TunableUnit, TunableValue};
 use schedlab_units::Time;
 
@@ -20,6 +21,8 @@ pub(crate) struct Answers<'a> {
     status: StatusReply,
     /// Tunables with their present values.
     values: Vec<(&'static Tunable, TunableValue)>,
+    /// Keeps the changes of tunables.
+    keeper: Option<Keeper>,
 }
 
 impl<'a> Answers<'a> {
@@ -27,9 +30,10 @@ impl<'a> Answers<'a> {
         control: Option<&'a Control>,
         spec: &PolicySpec,
         status: StatusReply,
+        keeper: Option<Keeper>,
     ) -> Self {
         let values = spec.settings().iter().map(|set| (set.tunable, set.value)).collect();
-        Self { control, status, values }
+        Self { control, status, values, keeper }
     }
 
     /// The tunables as they are now.
@@ -91,6 +95,9 @@ impl<'a> Answers<'a> {
             return Answer::refused(format!("`{key}` is fixed while the policy runs"));
         }
         *held = value;
+        if let Some(keeper) = &self.keeper {
+            keeper.tunable(tunable.name, value);
+        }
         Answer::Done
     }
 }

@@ -37,6 +37,7 @@ pub(crate) fn live(args: &LiveArgs, common: Common) -> Result<Exit, Failure> {
 
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod built_in {
+    use std::fs::File;
     use std::time::{Duration, Instant};
 
     use schedlab_host::system;
@@ -46,9 +47,11 @@ mod built_in {
     use schedlab_live::ending::LoadError;
     use schedlab_live::relay::RelayOptions;
     use schedlab_live::session::{Fault, HostMode, Outcome, SessionOptions};
+    use schedlab_live::transcript::{Keeper, Kept};
     use schedlab_liverun::{LiveJob, LiveOutput, live as live_run};
     use schedlab_policy_api::Topology;
     use schedlab_report::output_by_name;
+    use schedlab_trace::transcript::Header;
     use schedlab_units::{CpuId, CpuSet, Nanos};
 
     use crate::args::Common;
@@ -78,10 +81,14 @@ mod built_in {
         // Before the calling thread becomes real-time: the socket's threads must not.
         let control =
             Control::open(&args.socket).map_err(|error| Failure::new(Exit::Host, error))?;
+        let transcript = transcript(args, &job)?;
         let status = status(args, &job);
-        let outcome =
-            live_run(&job, Some(&control), status, &stop).map_err(|error| not_loaded(&error))?;
+        let outcome = live_run(&job, Some(&control), status, transcript, &stop)
+            .map_err(|error| not_loaded(&error))?;
         drop(control);
+        if let Some(transcript) = outcome.transcript.as_ref().filter(|kept| !kept.is_complete) {
+            terminal::warning(&format!("transcript: {}", kept(transcript)));
+        }
         let code = exit_code(&outcome)?;
         let remarks = remarks(&job, args, &outcome);
         let comparison = comparison(&job, args, &outcome, remarks, begin.elapsed());
@@ -94,6 +101,35 @@ mod built_in {
             Outcome::Command => Ok(Exit::Command(code)),
             Outcome::Stopped => Err(Failure::new(Exit::Interrupted, "interrupted")),
             ended => Err(Failure::new(Exit::CheckFailed, why(ended))),
+        }
+    }
+
+    /// Opens the transcript; what the job does not say of the run goes into its header.
+    fn transcript(args: &LiveArgs, job: &LiveJob) -> Result<Option<(Keeper, Header)>, Failure> {
+        let Some(path) = &args.transcript else { return Ok(None) };
+        let keeper = File::create(path).and_then(Keeper::new).map_err(|error| {
+            let message = format!("{}: the transcript cannot be written: {error}", path.display());
+            Failure::new(Exit::Usage, message)
+        })?;
+        let rest = Header {
+            kernel: system::kernel_version(),
+            scope: scope_name(args.scope).to_string(),
+            host: mode_name(job.session.mode),
+            command: args.command.iter().map(|word| word.to_string_lossy().into()).collect(),
+            ..Header::default()
+        };
+        Ok(Some((keeper, rest)))
+    }
+
+    /// What became of the transcript.
+    fn kept(kept: &Kept) -> String {
+        match &kept.error {
+            Some(error) => format!("writing failed after {} bytes: {error}", kept.bytes),
+            None if kept.is_complete => format!("{} bytes", kept.bytes),
+            None => format!(
+                "incomplete: the disk was slower than the run; the first {} bytes are good",
+                kept.bytes
+            ),
         }
     }
 
@@ -244,6 +280,7 @@ mod built_in {
              records and include the host's answer; real-time tasks stay with the kernel"
                 .to_string(),
         );
+        remarks.extend(outcome.transcript.as_ref().map(|t| format!("transcript: {}", kept(t))));
         remarks
     }
 

@@ -8,12 +8,16 @@ use schedlab_lab::spec::PolicySpec;
 use schedlab_live::host::{Habits, Host, LiveObserver, Thread, Totals};
 use schedlab_live::kernel::{Counters, Kernel};
 use schedlab_live::message::Message;
+use schedlab_live::transcript::{Input, Recorded};
+use schedlab_liverun::transcript::conditions;
 use schedlab_policies::with_policy;
 use schedlab_policy_api::{
     Build, NoObserver, Observer, Policy, PolicyDef, PolicyVisitor, SchedEvent, Topology, Tunable,
 };
+use schedlab_trace::transcript::{End, Header};
 use schedlab_units::{CpuSet, Hz, Nanos, Rng, TaskId, Time};
 
+use super::kept::Memory;
 use super::machine::EPOCH;
 use super::{FakeKernel, Relaying, Scenario};
 use crate::{CurrentOnce, random_value};
@@ -36,7 +40,12 @@ pub struct LiveRun {
     pub explanation: String,
     /// CPU time in ns that the records told of.
     pub told_run: u64,
+    /// The transcript, as `live --transcript` writes it.
+    pub transcript: Vec<u8>,
 }
+
+/// Tasks that room is made for.
+const N_TASKS: usize = 16;
 
 #[derive(Default)]
 struct Watched(CurrentOnce);
@@ -64,7 +73,7 @@ impl PolicyVisitor for Visitor<'_> {
     fn visit<P: PolicyDef>(self) -> Self::Out {
         let tunables = self.policy.tunables::<P::Tunables>();
         let hz = P::time(&tunables).hz;
-        let build = Build { topo: self.topo, hz, n_tasks: 16 };
+        let build = Build { topo: self.topo, hz, n_tasks: N_TASKS };
         (Box::new(P::build(&tunables, build)), Box::new(P::build(&tunables, build)), hz)
     }
 }
@@ -96,7 +105,7 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
         direct_ticks: habits.ticks,
     };
     let config =
-        CoreConfig { topo: topo.clone(), hz, seed: scenario.seed, n_tasks: 16, check: true };
+        CoreConfig { topo: topo.clone(), hz, seed: scenario.seed, n_tasks: N_TASKS, check: true };
     let mut core = Core::new(subject, Watched::default(), config.clone());
     if !scenario.is_lossy() {
         core.start_transcript();
@@ -110,7 +119,11 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
     let live: Vec<&Tunable> = all.filter(|tunable| names.contains(&tunable.name)).collect();
     assert_eq!(live.len(), names.len(), "live tunables that are not declared");
     let mut rng = Rng::stream(scenario.seed, "retune", 0);
-    host.start(&mut kernel).expect("it never fails");
+    let (seed, file) = (scenario.seed, Memory::default());
+    let keeper = file.keeper();
+    let machine = (topo, &cpus);
+    keeper.head(&conditions(Header::default(), policy, machine, rates, seed, N_TASKS, EPOCH));
+    host.start(&mut Recorded::new(&mut kernel, Some(keeper.clone()))).expect("it never fails");
     let mut batch: Vec<Message> = Vec::new();
     let work_ends = EPOCH + scenario.length.as_ns();
     let at_rest = loop {
@@ -127,19 +140,30 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
         if batch.is_empty() {
             kernel.drain(host.patience(LOOK), &mut batch).expect("it never fails");
         }
+        let clock = kernel.clock();
+        let mut recorded = Recorded::new(&mut kernel, Some(keeper.clone()));
         let handled = if batch.is_empty() {
-            let clock = kernel.clock();
-            host.pass_time(&mut kernel, clock)
+            keeper.input(Input::Clock { clock, acts: host.acts_at(clock) });
+            host.pass_time(&mut recorded, clock)
         } else {
-            host.handle(&mut kernel, &batch)
+            keeper.input(Input::Records(&batch));
+            host.handle(&mut recorded, &batch)
         };
         handled.expect("it never fails");
         if scenario.retunes && !live.is_empty() && rng.below(20) == 0 {
             let tunable = live[rng.below(live.len() as u64) as usize];
-            let taken = host.set_tunable(tunable.name, random_value(&mut rng, tunable));
-            assert!(taken, "`{}` was not taken", tunable.name);
+            let value = random_value(&mut rng, tunable);
+            assert!(host.set_tunable(tunable.name, value), "`{}` was not taken", tunable.name);
+            keeper.tunable(tunable.name, value);
         }
     };
+    keeper.finish(End {
+        clock: kernel.clock(),
+        is_complete: true,
+        is_valid: true,
+        ring_full: kernel.counters().ring_full,
+        why: "the tasks are at rest".to_string(),
+    });
     let odd = host.totals().odd;
     let wrong = !at_rest || odd != Default::default() || kernel.counters().rescued != 0;
     let explanation = if wrong { host.explain(&mut kernel) } else { String::new() };
@@ -156,5 +180,6 @@ pub fn run_live(policy: &PolicySpec, topo: &Topology, scenario: &Scenario) -> Li
         at_rest,
         explanation,
         told_run: kernel.told_run(),
+        transcript: file.take(),
     }
 }

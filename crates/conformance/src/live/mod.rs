@@ -9,6 +9,7 @@
 mod callbacks;
 mod changes;
 mod drive;
+mod kept;
 mod ledger;
 mod machine;
 mod programs;

@@ -13,8 +13,10 @@ pub struct Header {
     pub schema: String,
     /// Version of the program that wrote it.
     pub version: String,
-    /// Spec of the policy, with every tunable.
+    /// Spec of the policy as it was asked for.
     pub policy: String,
+    /// Every tunable with its value at the start, as users write them.
+    pub tunables: Vec<(String, String)>,
     /// Release of the kernel.
     pub kernel: String,
     /// Rate at which the kernel ticks, per second.
