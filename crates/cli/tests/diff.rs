@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `schedlab diff`: equal runs, runs that part, recordings, damaged files.
+//! `schedlab diff`: equal runs, runs that part, recordings, transcripts, damaged files.
 
 mod support;
 
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::Output as Ended;
 
+use schedlab_trace::transcript::{Block, Frame, MAGIC, Output, open};
 use support::schedlab_in;
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/fixtures");
+const LIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../liverun/tests/fixtures");
 
 /// A folder of this test alone.
 fn folder(name: &str) -> PathBuf {
@@ -18,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-fn schedlab(folder: &Path, args: &[&str]) -> Output {
+fn schedlab(folder: &Path, args: &[&str]) -> Ended {
     schedlab_in(folder).args(args).output().expect("the program starts")
 }
 
@@ -34,7 +36,7 @@ fn diff(folder: &Path, args: &[&str], code: i32) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{err}");
-    format!("{text}{err}").replace(FIXTURES, "FIXTURES")
+    format!("{text}{err}").replace(FIXTURES, "FIXTURES").replace(LIVE, "LIVE")
 }
 
 #[test]
@@ -142,4 +144,53 @@ fn damaged_or_newer_file_is_refused_with_its_place() {
     let text = diff(&dir, &["newer.slt", "a.slt"], 3);
     assert!(text.contains("version 9"), "{text}");
     diff(&dir, &["a.slt", "no-such-file"], 2);
+}
+
+#[test]
+fn transcript_alone_is_compared_with_its_replay() {
+    let dir = folder("transcript");
+    insta::assert_snapshot!(diff(&dir, &[&format!("{LIVE}/bfs.live.zst")], 0));
+}
+
+#[test]
+fn transcript_with_another_decision_shows_what_the_policy_knew() {
+    let dir = folder("altered");
+    let file = std::fs::read(format!("{LIVE}/bfs.live.zst")).expect("a fixture");
+    let mut transcript = open(&file[..]).expect("a transcript");
+    let mut bytes = [&MAGIC, transcript.header().to_line().as_bytes()].concat();
+    let mut block = Block::new();
+    let mut n = 0;
+    while let Some(mut frame) = transcript.next_frame().expect("whole") {
+        if let Frame::Output(Output::Give(cpu, _)) = &mut frame {
+            n += 1;
+            if n == 300 {
+                *cpu = schedlab_units::CpuId(1 - cpu.0);
+            }
+        }
+        block.push(&frame);
+        if block.is_full() {
+            bytes.extend(std::mem::take(&mut block).seal());
+        }
+    }
+    bytes.extend(block.seal());
+    std::fs::write(dir.join("altered.live"), bytes).expect("the test may write");
+    insta::assert_snapshot!(diff(&dir, &["altered.live"], 1));
+}
+
+#[test]
+fn two_transcripts_are_compared_by_the_order_of_names() {
+    let dir = folder("transcripts");
+    let (a, b) = (format!("{LIVE}/bfs.live.zst"), format!("{LIVE}/eevdf.live.zst"));
+    let text = diff(&dir, &[&a, &b], 1);
+    assert!(text.contains("by the order in which names come to each CPU"), "{text}");
+    let text = diff(&dir, &[&a, &a], 0);
+    assert!(text.contains("\nno difference\n"), "{text}");
+}
+
+#[test]
+fn single_file_that_is_no_transcript_is_refused() {
+    let dir = folder("single");
+    let text = diff(&dir, &[&format!("{FIXTURES}/vm-groups.txt")], 3);
+    assert!(text.contains("this is no transcript of a live run"), "{text}");
+    diff(&dir, &["no-such-file"], 2);
 }
