@@ -187,7 +187,8 @@ pub(crate) struct ClaimsArgs {
 Example: schedlab export perf.data -o trace.pftrace; open it with ui.perfetto.dev")]
 pub(crate) struct ExportArgs {
     /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
-    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
+    /// report`, .slt, or a transcript of `live`, also packed with gzip or zstd; `-` reads standard
+    /// input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<String>,
     /// Where the trace goes: .pftrace (Perfetto), .json (Chrome JSON), .txt (ftrace text) or .csv;
@@ -219,7 +220,8 @@ pub(crate) struct DiffArgs {
 #[derive(Args, Debug)]
 pub(crate) struct ImportArgs {
     /// perf.data, trace.dat, Perfetto trace, text of `perf script`, of tracefs or of `trace-cmd
-    /// report`, or .slt, also packed with gzip or zstd; `-` reads standard input
+    /// report`, .slt, or a transcript of `live`, also packed with gzip or zstd; `-` reads standard
+    /// input
     pub(crate) file: String,
     /// Where the workload goes; `-` is standard output
     #[arg(long, short, value_name = "FILE")]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-//! `schedlab import --replay`: a recording beside its replay.
+//! `schedlab import`: a recording beside its replay, a transcript of a live run as a workload.
 
 mod support;
 
@@ -65,4 +65,16 @@ fn replay_needs_its_flag_and_a_file_for_the_workload() {
     ] {
         assert_eq!(import(args).status.code(), Some(2), "{args:?}");
     }
+}
+
+#[test]
+fn transcript_of_a_live_run_becomes_a_workload_that_runs() {
+    let live = concat!(env!("CARGO_MANIFEST_DIR"), "/../liverun/tests/fixtures/eevdf.live.zst");
+    let output = import(&[live, "-o", "live.toml"]);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(output.status.success(), "{told}");
+    insta::assert_snapshot!(told);
+    let mut run = schedlab_in(&folder());
+    let ran = run.args(["run", "live.toml", "-p", "eevdf", "-m", "2", "-q"]).output();
+    assert!(ran.expect("the program starts").status.success());
 }
