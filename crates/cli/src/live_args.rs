@@ -31,6 +31,10 @@ pub(crate) struct LiveArgs {
     /// The host polls on the first CPU, which the policy then does not use
     #[arg(long)]
     pub(crate) poll: bool,
+    /// Idle CPUs take woken tasks without asking, under policies that agree (fifo, rr); faster, but
+    /// about one busy run in five still stalls until the kernel ends it
+    #[arg(long)]
+    pub(crate) direct: bool,
     /// How long the host looks for more to do before it sleeps
     #[arg(long, value_name = "TIME", default_value = "0ns", value_parser = duration)]
     pub(crate) linger: Nanos,

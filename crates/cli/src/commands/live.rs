@@ -161,7 +161,7 @@ mod built_in {
                 polling: args.poll,
                 report_runs: false,
                 quiet_enqueue: false,
-                idle_dispatch: true,
+                idle_dispatch: args.direct,
                 direct_ticks: false,
                 cpus,
                 silence: duration(args.silence),

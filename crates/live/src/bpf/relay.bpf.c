@@ -704,8 +704,11 @@ void BPF_PROG(relay_running, struct task_struct *p)
 	if (!is_ours(p, tc))
 		return;
 	pushed_aside[cpu].pid = 0;
-	if (tc->direct)
+	if (tc->direct) {
+		/* It may have asked between the wake-up and now: to the host this run is the answer. */
+		set_asked(cpu, 0);
 		report_direct(p, tc, cpu);
+	}
 	/*
 	 * A request to end this run was lost on a task of a higher class. Not for an exiting task:
 	 * the kernel puts it back itself, under the same lease, and this would never end.
