@@ -43,10 +43,10 @@ done
 
 # Shares of nice 0 and nice 5 on one CPU, by the kernel's account, in thousandths.
 cat >/run/share.sh <<'L'
-hog() { while :; do :; done; }
 taskset -p 2 $$ >/dev/null
-hog & a=$!
-(renice -n 5 -p "$(exec sh -c 'echo $PPID')" >/dev/null; hog) & b=$!
+sh -c 'while :; do :; done' & a=$!
+sh -c 'while :; do :; done' & b=$!
+renice -n 5 -p $b >/dev/null
 sleep 0.3
 a0=$(cut -d' ' -f1 /proc/$a/schedstat) b0=$(cut -d' ' -f1 /proc/$b/schedstat)
 sleep 4
