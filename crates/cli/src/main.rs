@@ -8,6 +8,7 @@ mod bug;
 mod commands;
 mod excerpt;
 mod exit;
+mod host_args;
 mod interrupt;
 mod live_args;
 mod output;

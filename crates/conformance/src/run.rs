@@ -27,6 +27,18 @@ pub struct Case<'a> {
     pub length: Nanos,
 }
 
+impl<'a> Case<'a> {
+    /// The case of random tests: long enough for a few slices.
+    pub fn short(
+        workload: &'a Workload,
+        topo: &'a Topology,
+        cost: &'a CostModel,
+        seed: u64,
+    ) -> Self {
+        Self { workload, topo, cost, seed, length: Nanos::from_ms(40) }
+    }
+}
+
 impl Case<'_> {
     pub(crate) fn build(&self, hz: Hz) -> Build<'_> {
         let n_tasks = self.workload.tasks.iter().map(|t| t.count as usize).sum();

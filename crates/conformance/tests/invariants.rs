@@ -35,9 +35,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let cost = CostModel::built_in(if costly { "default" } else { "zero" }).expect("there");
-        let case = Case {
-            workload: &workload, topo: &topo, cost: &cost, seed, length: Nanos::from_ms(40),
-        };
+        let case = Case::short(&workload, &topo, &cost, seed);
         for policy in all_policies() {
             let (first, _) = run_case(&policy, case, CurrentOnce::default());
             let second = run_unchecked(&policy, case, NoObserver, &[]).fingerprint;
@@ -52,9 +50,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let cost = CostModel::zero();
-        let case = Case {
-            workload: &workload, topo: &topo, cost: &cost, seed, length: Nanos::from_ms(40),
-        };
+        let case = Case::short(&workload, &topo, &cost, seed);
         for policy in all_policies() {
             let info = policy.info();
             let promised = match info.work_conserving {

@@ -120,9 +120,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let cost = CostModel::built_in("default").expect("there");
-        let case = Case {
-            workload: &workload, topo: &topo, cost: &cost, seed, length: Nanos::from_ms(40),
-        };
+        let case = Case::short(&workload, &topo, &cost, seed);
         for policy in all_policies() {
             let plain = run_unchecked(&policy, case, NoObserver, &[]).fingerprint;
             prop_assert_eq!(run_boxed(&policy, case), plain, "{}", policy);

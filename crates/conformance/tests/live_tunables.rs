@@ -30,9 +30,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let cost = CostModel::built_in("default").expect("there");
-        let case = Case {
-            workload: &workload, topo: &topo, cost: &cost, seed, length: Nanos::from_ms(40),
-        };
+        let case = Case::short(&workload, &topo, &cost, seed);
         for policy in all_policies() {
             run_retuned(&policy, case, Retune::Random);
         }
@@ -45,9 +43,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let cost = CostModel::built_in("default").expect("there");
-        let case = Case {
-            workload: &workload, topo: &topo, cost: &cost, seed, length: Nanos::from_ms(40),
-        };
+        let case = Case::short(&workload, &topo, &cost, seed);
         for policy in all_policies() {
             let plain = run_unchecked(&policy, case, NoObserver, &[]).fingerprint;
             let (fingerprint, _) = run_retuned(&policy, case, Retune::Same);

@@ -137,9 +137,10 @@ pub fn prepare_thread(mode: HostMode) -> Vec<String> {
     remarks
 }
 
-/// Runs until the command ends, `stop` is set, or the kernel takes over. `tap` is told what goes into
-/// the host, just before. `between` is called at
-/// least every 20 ms, for whoever wants to look at the host or change it.
+/// Runs until the command ends, `stop` is set, or the kernel takes over.
+///
+/// `tap` is told what goes into the host, just before. `between` is called at least every 20 ms, for
+/// whoever wants to look at the host or change it.
 pub fn run<P: Policy, O: LiveObserver>(
     host: &mut Host<P, O>,
     kernel: &mut impl Kernel,

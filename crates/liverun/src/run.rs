@@ -2,7 +2,9 @@
 //! A live run as a result: the core's stream of events, and the kernel's account of CPU time.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use schedlab_kcore::{Core, CoreConfig};
 use schedlab_live::control::{Control, StatusReply};
@@ -10,7 +12,9 @@ use schedlab_live::ending::LoadError;
 use schedlab_live::host::{Habits, Host, LiveObserver, Oddities, Thread, Totals};
 use schedlab_live::kernel::Counters;
 use schedlab_live::relay::{Relay, RelayOptions, Store};
-use schedlab_live::session::{Outcome, Session, SessionOptions, clock_ns, prepare_thread, run};
+use schedlab_live::session::{
+    HostMode, Outcome, Session, SessionOptions, clock_ns, prepare_thread, run,
+};
 use schedlab_live::transcript::{Keeper, Kept, Recorded};
 use schedlab_metrics::{Config, Metrics, RowId, RowLabel, RunFigures};
 use schedlab_policy_api::{
@@ -28,6 +32,8 @@ use crate::transcript::conditions;
 
 /// Rows of a live report; tasks of further names share one.
 const ROWS: usize = 200;
+/// The kernel's own limit of a task's wait before it ends a scheduler.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// Tasks to make room for.
 const TASKS: usize = 4096;
 
@@ -44,8 +50,14 @@ pub struct LiveJob {
     pub kernel_hz: Hz,
     /// Seed of the policy's random stream.
     pub seed: u64,
-    /// How the relay works; what the policy declares is filled in.
-    pub relay: RelayOptions,
+    /// Whether every normal task is the policy's, instead of SCHED_EXT ones only.
+    pub whole_system: bool,
+    /// Whether idle CPUs take woken tasks without asking, if the policy agrees.
+    pub direct: bool,
+    /// After how long a silence of the host the kernel's own scheduler takes over.
+    pub silence: Duration,
+    /// Where the verifier's log goes when it refuses the relay.
+    pub log: PathBuf,
     /// How the host works.
     pub session: SessionOptions,
     /// Whether invariants are checked after every input of the core.
@@ -85,12 +97,16 @@ pub fn live(
     let mut remarks = prepare_thread(job.session.mode);
     let rates = Habits { hz, kernel_hz: job.kernel_hz, ticks: habits.ticks };
     let options = RelayOptions {
+        whole_system: job.whole_system,
+        polling: matches!(job.session.mode, HostMode::Polling(_)),
         quiet_enqueue: !habits.wakeups_preempt,
-        idle_dispatch: habits.woken_takes_idle_cpu && job.relay.idle_dispatch,
+        idle_dispatch: habits.woken_takes_idle_cpu && job.direct,
         direct_ticks: habits.ticks,
-        report_runs: job.relay.report_runs || transcript.is_some(),
+        report_runs: transcript.is_some(),
         cpus: job.cpus,
-        ..job.relay.clone()
+        silence: job.silence,
+        log: job.log.clone(),
+        timeout: TIMEOUT,
     };
     let mut store = Store::default();
     let mut relay = Relay::attach(&mut store, &options)?;

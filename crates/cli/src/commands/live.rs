@@ -45,7 +45,6 @@ mod built_in {
     use schedlab_live::command::Start;
     use schedlab_live::control::{Control, StatusReply};
     use schedlab_live::ending::LoadError;
-    use schedlab_live::relay::RelayOptions;
     use schedlab_live::session::{Fault, HostMode, Outcome, SessionOptions};
     use schedlab_live::transcript::{Keeper, Kept};
     use schedlab_liverun::{LiveJob, LiveOutput, live as live_run};
@@ -60,9 +59,6 @@ mod built_in {
     use crate::live_args::{LiveArgs, ScopeArg};
     use crate::output::Destination;
     use crate::{interrupt, terminal};
-
-    /// The kernel's own limit of a task's wait before it ends a scheduler.
-    const TIMEOUT: Duration = Duration::from_secs(5);
 
     pub(super) fn live(args: &LiveArgs, common: Common) -> Result<Exit, Failure> {
         let output = output_by_name(&args.format)
@@ -156,18 +152,10 @@ mod built_in {
             cpus,
             kernel_hz: system::tick_rate(),
             seed: 1,
-            relay: RelayOptions {
-                whole_system,
-                polling: args.poll,
-                report_runs: false,
-                quiet_enqueue: false,
-                idle_dispatch: args.direct,
-                direct_ticks: false,
-                cpus,
-                silence: duration(args.silence),
-                log: args.socket.with_file_name("verifier.log"),
-                timeout: TIMEOUT,
-            },
+            whole_system,
+            direct: args.direct,
+            silence: duration(args.silence),
+            log: args.socket.with_file_name("verifier.log"),
             session: SessionOptions {
                 mode,
                 // A host that polls needs none, and on a single CPU it would only be in the way.

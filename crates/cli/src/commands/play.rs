@@ -3,8 +3,9 @@
 
 use schedlab_report::output_by_name;
 
-use crate::args::{Common, PlayArgs};
+use crate::args::Common;
 use crate::exit::{Exit, Failure};
+use crate::host_args::PlayArgs;
 
 /// Plays and reports.
 ///
@@ -42,12 +43,13 @@ mod linux {
     use schedlab_units::{CpuSet, Hz, Nanos};
     use schedlab_workload::{LoadOptions, Loaded, RtAppOptions};
 
-    use crate::args::{Common, PlayArgs};
+    use crate::args::Common;
     use crate::commands::reign::Reign;
     use crate::commands::run::{
         exit_of, load, run_failure, run_warnings, source_of, workload_info, write,
     };
     use crate::exit::{Exit, Failure};
+    use crate::host_args::PlayArgs;
     use crate::output::Destination;
     use crate::progress::Bar;
     use crate::{interrupt, terminal};

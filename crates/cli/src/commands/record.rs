@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 //! `schedlab record`: what this host's scheduler does, into a file.
 
-use crate::args::{Common, RecordArgs};
+use crate::args::Common;
 use crate::exit::{Exit, Failure};
+use crate::host_args::RecordArgs;
 
 /// Records and tells what was found.
 ///
@@ -24,9 +25,10 @@ mod linux {
 
     use schedlab_host::record::{Ended, RecordError, RecordOptions, record as record_host};
 
-    use crate::args::{Common, RecordArgs};
+    use crate::args::Common;
     use crate::commands::trace_file;
     use crate::exit::{Exit, Failure};
+    use crate::host_args::RecordArgs;
     use crate::output::cannot_write;
     use crate::{interrupt, terminal};
 

@@ -466,13 +466,13 @@ static bool needs_decision(struct task_struct *p)
 	u32 at = now_in(&host_cpu), others = now_in(&waiting), cpu;
 	const struct cpumask *idle;
 
+	if (!idle_dispatch)
+		return others;
 	/* The CPU on which the host runs looks for work when the host goes to sleep. */
 	if (at && at <= MAX_CPUS && asked[at - 1])
 		others--;
 	if (!others)
 		return false;
-	if (!idle_dispatch)
-		return true;
 	/* Its mark as idle stays: it would not come back if the CPU found the task gone. */
 	idle = scx_bpf_get_idle_cpumask();
 	cpu = bpf_cpumask_any_and_distribute(p->cpus_ptr, idle);

@@ -151,11 +151,9 @@ impl<P: Policy, O: LiveObserver> Host<P, O> {
         let (now, this_cpu) = (self.now, self.this_cpu(message));
         let live = self.task(task);
         live.lease = message.msg.lease;
-        if live.unasked.take().is_some() {
-            self.totals.disagreed += 1;
-        }
-        let live = self.task(task);
         live.waits = !message.has(flag::DIRECT);
+        let was_unasked = live.unasked.take().is_some();
+        self.totals.disagreed += u64::from(was_unasked);
         match self.core.tasks().get(task).state {
             TaskState::New => {
                 let on = self.waker_cpu(message);
